@@ -1,0 +1,1 @@
+"""External calls that happen once, or say that nobody knows."""
