@@ -164,10 +164,13 @@ class Database:
 
     def _translate(self, fault: DatabaseFault) -> Exception:
         if isinstance(fault, OutOfSpace):
-            return Exhausted("the database's disk is full; nothing was written", hint="free space, then try again")
+            return Exhausted(
+                "the database's disk is full; nothing was written", hint="free space, then try again"
+            )
         if isinstance(fault, SchemaFault):
             return Unavailable(
-                f"the database is not what this release needs: {fault}", hint="run `doonce migrate` with this URL"
+                f"the database is not what this release needs: {fault}",
+                hint="run `doonce migrate` with this URL",
             )
         return fault
 
