@@ -77,7 +77,7 @@ class SourceFailure(str, Enum):
     """What a dead or unknown head does to the rest of its source lane (PROTOCOL L3)."""
 
     BLOCK = "block"
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a lane's, not a pass word
 
 
 class AuthScheme(str, Enum):
@@ -129,7 +129,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A piece of a view's document: immutable, without unknown fields."""
 
 
-class Auth(Part):
+class Auth(Part, frozen=True, kw_only=True):
     """How requests are authenticated; the secret itself is never here."""
 
     scheme: AuthScheme
@@ -137,7 +137,7 @@ class Auth(Part):
     prefix: str
 
 
-class ValueSource(Part):
+class ValueSource(Part, frozen=True, kw_only=True):
     """One place of an answer (or the last path segment of the request's target); exactly one of them is set."""
 
     json: str | None = None
@@ -145,7 +145,7 @@ class ValueSource(Part):
     target_segment: bool = False
 
 
-class Condition(Part):
+class Condition(Part, frozen=True, kw_only=True):
     """Something that an answer must hold: a place that exists and, if `equals` is set, has that value."""
 
     json: str | None = None
@@ -153,7 +153,7 @@ class Condition(Part):
     equals: Scalar | UnsetType = UNSET
 
 
-class OutcomeRule(Part):
+class OutcomeRule(Part, frozen=True, kw_only=True):
     """The meaning of the statuses in `statuses` (inclusive ranges), where `body` holds, if it is set."""
 
     statuses: tuple[tuple[int, int], ...]
@@ -164,7 +164,7 @@ class OutcomeRule(Part):
     retry_after_us_max: int | None = None
 
 
-class BodyRule(Part):
+class BodyRule(Part, frozen=True, kw_only=True):
     """How the body is built: `fields_at` and `members` for JSON, `text_from` for text."""
 
     kind: BodyKind
@@ -175,7 +175,7 @@ class BodyRule(Part):
     text_from: str | None = None
 
 
-class Replay(Part):
+class Replay(Part, frozen=True, kw_only=True):
     """Why, and for how long after the first dispatch, a repetition is harmless (PROTOCOL D7)."""
 
     kind: ReplayKind
@@ -185,7 +185,7 @@ class Replay(Part):
     if_match: str | None = None
 
 
-class Compare(Part):
+class Compare(Part, frozen=True, kw_only=True):
     """One comparison of a probe; see `docs/packs.md` for what each kind does."""
 
     kind: CompareKind
@@ -197,7 +197,7 @@ class Compare(Part):
     ignore: tuple[str, ...] = ()
 
 
-class ChangedAt(Part):
+class ChangedAt(Part, frozen=True, kw_only=True):
     """What the time of the record's last change says when the comparison failed."""
 
     source: ValueSource
@@ -207,7 +207,7 @@ class ChangedAt(Part):
     after: Verdict
 
 
-class Probe(Part):
+class Probe(Part, frozen=True, kw_only=True):
     """How an unknown outcome is looked into: which read, what is compared, what the finding means."""
 
     operation: str
@@ -223,7 +223,7 @@ class Probe(Part):
     results: dict[str, ValueSource] = {}
 
 
-class OperationContract(Part):
+class OperationContract(Part, frozen=True, kw_only=True):
     """Everything that is known about one operation of a provider; nothing of it changes after publication."""
 
     summary: str
@@ -246,18 +246,19 @@ class OperationContract(Part):
     evidence: tuple[Condition, ...]
     outcomes: tuple[OutcomeRule, ...]
     results: dict[str, ValueSource]
+    rejection: dict[str, ValueSource]
     receipt_headers: tuple[str, ...]
     probe: Probe | None
 
 
-class Parameter(Part):
+class Parameter(Part, frozen=True, kw_only=True):
     """A value that each binding must give, such as the path of a collection."""
 
     kind: ParameterKind
     summary: str
 
 
-class Pack(Part):
+class Pack(Part, frozen=True, kw_only=True):
     """A definition pack: one provider, no tenant, no code."""
 
     name: str
@@ -271,7 +272,7 @@ class Pack(Part):
     operations: dict[str, OperationContract]
 
 
-class FieldMap(Part):
+class FieldMap(Part, frozen=True, kw_only=True):
     """Which of the application's fields is which field of the provider's object, each with one owner.
 
     Both tables go from the application's name to the provider's. Outbound fields are the application's to
@@ -282,14 +283,14 @@ class FieldMap(Part):
     inbound: dict[str, str]
 
 
-class Completion(Part):
+class Completion(Part, frozen=True, kw_only=True):
     """How the application hears of a command's end; `url_name` names a configured address, never an URL."""
 
     mode: CompletionMode
     url_name: str | None = None
 
 
-class Policies(Part):
+class Policies(Part, frozen=True, kw_only=True):
     """The binding's choices about retries and answers; every bound has a default (`docs/packs.md`)."""
 
     wants_rejected_result: bool
@@ -303,7 +304,7 @@ class Policies(Part):
     completion: Completion
 
 
-class Binding(Part):
+class Binding(Part, frozen=True, kw_only=True):
     """How one installation of one organization uses a pack."""
 
     org: str
@@ -318,7 +319,7 @@ class Binding(Part):
     policies: Policies
 
 
-class ViewDocument(Part):
+class ViewDocument(Part, frozen=True, kw_only=True):
     """The content of a binding view; its canonical JSON is what a view's digest is over."""
 
     format: str
@@ -331,6 +332,8 @@ class ViewDocument(Part):
     auth: Auth
     principal: str
     parameters: dict[str, str]
+    parameter_kinds: dict[str, ParameterKind]
+    objects: dict[str, tuple[str, ...]]
     offered: tuple[str, ...]
     operations: dict[str, OperationContract]
     fields: dict[str, FieldMap]
@@ -339,3 +342,6 @@ class ViewDocument(Part):
 
 RESULT_REMOTE_ID: Final = "remote_id"
 """The result that becomes a link's remote id; it must be a text that can be stored and sent again."""
+
+RESULT_STATUS: Final = "status"
+"""The HTTP status, in the result of a rejection."""

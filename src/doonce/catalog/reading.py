@@ -64,7 +64,9 @@ class Table:
     def close(self, known: str = "") -> None:
         """Raise `Invalid` for the first field that nobody asked for; `known` goes into the hint."""
         for field in sorted(self._left):
-            raise self.fault(field, "unknown field", known or "remove it, or check its spelling in docs/packs.md")
+            raise self.fault(
+                field, "unknown field", known or "remove it, or check its spelling in docs/packs.md"
+            )
 
     def take(self, field: str, kinds: tuple[type, ...], wanted: str) -> object:
         """Return the value of `field`, which must be of one of `kinds` exactly (a bool is no int)."""
@@ -76,14 +78,24 @@ class Table:
         return value
 
     def text(
-        self, field: str, *, pattern: re.Pattern[str] | None = None, wanted: str = '"a text"', bytes_max: int = 0
+        self,
+        field: str,
+        *,
+        pattern: re.Pattern[str] | None = None,
+        wanted: str = '"a text"',
+        bytes_max: int = 0,
     ) -> str:
         """Return a text that is there, not empty, printable, bounded and (where given) matches `pattern`."""
         value = self.take(field, (str,), wanted)
         return checked_text(self.place, field, value, pattern=pattern, wanted=wanted, bytes_max=bytes_max)
 
     def optional_text(
-        self, field: str, *, pattern: re.Pattern[str] | None = None, wanted: str = '"a text"', bytes_max: int = 0
+        self,
+        field: str,
+        *,
+        pattern: re.Pattern[str] | None = None,
+        wanted: str = '"a text"',
+        bytes_max: int = 0,
     ) -> str | None:
         """Return what `text` returns, or None where the field is absent."""
         if field not in self._left:
@@ -103,20 +115,28 @@ class Table:
         value = self.take(field, (int,), f"a whole number from {least} to {most}")
         assert isinstance(value, int)
         if not least <= value <= most:
-            raise self.fault(field, f"{value} is outside {least} to {most}", "choose a value within these bounds")
+            raise self.fault(
+                field, f"{value} is outside {least} to {most}", "choose a value within these bounds"
+            )
         return value
 
-    def duration_us(self, field: str, *, most_us: int = DURATION_US_MAX, default_us: int | None = None) -> int:
+    def duration_us(
+        self, field: str, *, most_us: int = DURATION_US_MAX, default_us: int | None = None
+    ) -> int:
         """Return a duration in microseconds, written as a number with its unit: "500ms", "30s", "10m", "24h", "7d"."""
         if default_us is not None and field not in self._left:
             return default_us
         value = self.take(field, (str,), 'a duration with its unit, such as "30s"')
         found = _DURATION.fullmatch(str(value))
         if found is None:
-            raise self.fault(field, "is not a duration", 'write a whole number and ms, s, m, h or d: "500ms", "30s"')
+            raise self.fault(
+                field, "is not a duration", 'write a whole number and ms, s, m, h or d: "500ms", "30s"'
+            )
         duration = int(found.group(1)) * UNITS_US[found.group(2)]
         if not 0 < duration <= most_us:
-            raise self.fault(field, f'"{value}" is out of bounds', f"more than 0 and at most {most_us // 1_000} ms")
+            raise self.fault(
+                field, f'"{value}" is out of bounds', f"more than 0 and at most {most_us // 1_000} ms"
+            )
         return duration
 
     def optional_duration_us(self, field: str) -> int | None:
@@ -168,7 +188,9 @@ class Table:
         found = []
         for index, values in enumerate(self.array(field)):
             if not isinstance(values, dict):
-                raise self.fault(field, f"must hold tables, not {_named(values)}", f"write [[{field}]] tables")
+                raise self.fault(
+                    field, f"must hold tables, not {_named(values)}", f"write [[{field}]] tables"
+                )
             found.append(Table(Place(self.place.file, f"{self.place.inner(field).table}[{index}]"), values))
         return found
 
@@ -178,7 +200,9 @@ class Table:
         if outer is None:
             return {}
         for name in outer._left:
-            checked_text(outer.place, "", name, pattern=NAME, wanted="lower-case names with dots", bytes_max=0)
+            checked_text(
+                outer.place, "", name, pattern=NAME, wanted="lower-case names with dots", bytes_max=0
+            )
         return {name: outer.table(name) for name in sorted(outer._left)}
 
     def text_map(self, field: str) -> dict[str, str]:

@@ -23,7 +23,9 @@ _LEAVES: Final = frozenset(
         *("minProperties", "maxProperties", "$ref"),
     }
 )
-_ONE_SCHEMA: Final = frozenset({"items", "not", "if", "then", "else", "additionalProperties", "propertyNames", "contains"})
+_ONE_SCHEMA: Final = frozenset(
+    {"items", "not", "if", "then", "else", "additionalProperties", "propertyNames", "contains"}
+)
 _SCHEMA_LISTS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SCHEMA_MAPS: Final = frozenset({"properties", "$defs", "dependentSchemas"})
 
@@ -36,16 +38,21 @@ def check_schema(schema: object) -> Mapping[str, Any]:
     Schema dialect (2020-12) itself refuses.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        raise Invalid('a payload schema describes an object: "type": "object"', hint="payloads are JSON objects")
+        raise Invalid(
+            'a payload schema describes an object: "type": "object"', hint="payloads are JSON objects"
+        )
     if schema.get("additionalProperties") is not False:
         raise Invalid(
-            'a payload schema is closed: "additionalProperties": false', hint="list every field under properties"
+            'a payload schema is closed: "additionalProperties": false',
+            hint="list every field under properties",
         )
     _check_keywords(schema, "#")
     try:
         canonical(schema)
     except Invalid as fault:
-        raise Invalid(f"the schema has no canonical form: {fault.message}", hint="use whole numbers only") from None
+        raise Invalid(
+            f"the schema has no canonical form: {fault.message}", hint="use whole numbers only"
+        ) from None
     compile_schema(schema)
     return schema
 
@@ -68,7 +75,9 @@ def validate(validator: jsonschema_rs.Draft202012Validator, value: JsonValue) ->
     """Raise one `Invalid` for a value that the schema refuses; it names the first place, never the value."""
     for error in validator.iter_errors(value):
         place = "/".join(str(step) for step in error.instance_path)
-        raise Invalid(f"the payload is not accepted{f' at {place}' if place else ''}: {_first_line(error.message)}")
+        raise Invalid(
+            f"the payload is not accepted{f' at {place}' if place else ''}: {_first_line(error.message)}"
+        )
 
 
 def properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,4 +115,6 @@ def _check_keywords(schema: object, place: str) -> None:
         elif keyword == "$ref" and not (isinstance(value, str) and value.startswith("#")):
             raise Invalid(f"{here} must stay within the schema", hint='refer to "#/$defs/…"')
         elif keyword not in _LEAVES and keyword not in _ANNOTATIONS:
-            raise Invalid(f"{here} is not a keyword that is known here", hint="check its spelling in docs/packs.md")
+            raise Invalid(
+                f"{here} is not a keyword that is known here", hint="check its spelling in docs/packs.md"
+            )

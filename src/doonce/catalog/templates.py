@@ -19,7 +19,9 @@ TARGET_BYTES_MAX: Final = 4_096
 """A request target; common servers stop at 8 KiB for the whole request line."""
 
 _PIECE: Final = re.compile(r"\{([^{}]*)\}|([^{}]+)|(.)", re.DOTALL)
-_REFERENCE: Final = re.compile(r"remote_id|command_id|fields|(payload|parameter)\.[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_REFERENCE: Final = re.compile(
+    r"remote_id|command_id|fields|(payload|parameter)\.[A-Za-z][A-Za-z0-9_]*", re.ASCII
+)
 _PATH_TEXT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]*", re.ASCII)
 _HOSTILE_SEGMENT: Final = re.compile(r"[/\\]")
 _DOTS: Final = frozenset({".", ".."})
@@ -76,14 +78,18 @@ class TargetTemplate:
         return frozenset().union(*(references(part) for part in parts))
 
 
-def parse_target(path: str, query: Mapping[str, str], parameters: Mapping[str, ParameterKind]) -> TargetTemplate:
+def parse_target(
+    path: str, query: Mapping[str, str], parameters: Mapping[str, ParameterKind]
+) -> TargetTemplate:
     """Return a parsed relative target.
 
     Raises `Invalid` for a path that is not absolute within its origin, holds `.` or `..` segments, empty
     segments or characters that would need encoding, and for a reference to more than a segment inside one.
     """
     if not path.startswith("/") or path.startswith("//"):
-        raise Invalid("a target starts with exactly one /", hint="write the path only: the origin is declared apart")
+        raise Invalid(
+            "a target starts with exactly one /", hint="write the path only: the origin is declared apart"
+        )
     paths = frozenset(f"parameter.{name}" for name, kind in parameters.items() if kind is ParameterKind.PATH)
     segments: list[Template] = []
     for segment in path[1:].split("/"):
@@ -103,19 +109,24 @@ def _check_segment(segment: str, template: Template, paths: frozenset[str]) -> N
     if segment in _DOTS or (segment == "" and not template):
         raise Invalid("a target has no empty, . or .. segments", hint="write the path that is really meant")
     if _PATH_TEXT.fullmatch(literal) is None:
-        raise Invalid("a target holds a character that must be percent-encoded", hint="put a query under [query]")
+        raise Invalid(
+            "a target holds a character that must be percent-encoded", hint="put a query under [query]"
+        )
     named = references(template)
     if sum(isinstance(piece, Reference) for piece in template) > 1:
         raise _two_references()
     if "fields" in named:
         raise Invalid("{fields} can only stand in a query", hint="move it to the query table")
     if named & paths and len(template) != 1:
-        raise Invalid('a parameter of kind "path" must stand alone between slashes', hint='or declare it "segment"')
+        raise Invalid(
+            'a parameter of kind "path" must stand alone between slashes', hint='or declare it "segment"'
+        )
 
 
 def _two_references() -> Invalid:
     return Invalid(
-        "two references in one segment or query value could not be told apart", hint="separate them by a slash"
+        "two references in one segment or query value could not be told apart",
+        hint="separate them by a slash",
     )
 
 
@@ -146,7 +157,7 @@ def _fill_segment(template: Template, values: Values, paths: frozenset[str]) -> 
     if len(template) == 1 and isinstance(template[0], Reference) and template[0].name in paths:
         return encoded_path(template[0].name, values[template[0].name])
     for name in references(template):
-        _check_segment_value(name, values[name])
+        check_segment_value(name, values[name])
     filled = "".join(_encoded_piece(piece, values) for piece in template)
     if filled in _DOTS:
         raise Invalid("a value would make the target climb out of its path")
@@ -159,11 +170,12 @@ def _encoded_piece(piece: Literal | Reference, values: Values) -> str:
     return quote(values[piece.name], safe="")
 
 
-def _check_segment_value(name: str, value: str) -> None:
+def check_segment_value(name: str, value: str) -> None:
     check_text(name, value, LIMITS.key_bytes_max)
     if value in _DOTS or _HOSTILE_SEGMENT.search(value):
         raise Invalid(
-            f"{name} cannot stand in a path: it is . or .., or holds a slash", hint="give the last part of the path"
+            f"{name} cannot stand in a path: it is . or .., or holds a slash",
+            hint="give the last part of the path",
         )
 
 
@@ -172,7 +184,9 @@ def encoded_path(name: str, value: str) -> str:
     segments = check_text(name, value, LIMITS.key_bytes_max).split("/")
     for segment in segments:
         if not segment or segment in _DOTS or "\\" in segment:
-            raise Invalid(f"{name} must be path segments joined by single slashes", hint='for example "alice/contacts"')
+            raise Invalid(
+                f"{name} must be path segments joined by single slashes", hint='for example "alice/contacts"'
+            )
     return "/".join(quote(segment, safe="") for segment in segments)
 
 
