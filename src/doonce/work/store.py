@@ -38,7 +38,7 @@ READ_COLUMNS = (
     "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
     "source_lane", "source_position", "target_lane", "target_position", "state", "run_after", "attempts", "claims",
     "failures", "first_failed_at", "deferrals", "first_deferred_at", "expiries", "alone", "lease_owner",
-    "lease_token", "lease_until", "ownership_epoch", "cancel_requested",
+    "lease_token", "lease_until", "ownership_epoch", "cancel_requested", "predecessor",
 )  # fmt: skip
 
 
@@ -176,6 +176,7 @@ def read_item(row: Row) -> Item:
         lease_until=row[24],
         ownership_epoch=row[25],
         cancel_requested=bool(row[26]),
+        predecessor=row[27],
     )
 
 
