@@ -1,0 +1,233 @@
+"""`Database.transact`: run a generator as one durable transaction, or say exactly what is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import sqlalchemy as sa
+
+from doonce.base.errors import DoonceError, Exhausted, Invalid, Unavailable
+from doonce.db.clock import ClockWatch, boottime_ns
+from doonce.db.faults import (
+    CommitUnknown,
+    Contended,
+    DatabaseFault,
+    Disconnected,
+    OutOfSpace,
+    RefusedData,
+    RolledBack,
+    SchemaFault,
+)
+from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
+from doonce.db.sqlite import SqliteDriver, SqliteSettings
+from doonce.db.statement import DialectName
+from doonce.db.transaction import Notify, ReadClock, Txn
+from doonce.db.wakeups import Wakeups
+
+T = TypeVar("T")
+
+
+class Driver(Protocol):
+    """What an engine's module offers."""
+
+    dialect: DialectName
+
+    async def run(self, factory: Callable[[], Txn[T]], *, readonly: bool) -> T: ...
+    async def listen(self, wake: Callable[[str], None]) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Observer(Protocol):
+    """Where a database reports what an operator looks for."""
+
+    def rolled_back(self, operation: str, fault: str) -> None: ...
+    def commit_unknown(self, operation: str) -> None: ...
+
+
+class SilentObserver:
+    """Reports to nobody."""
+
+    def rolled_back(self, operation: str, fault: str) -> None:
+        """Ignore it."""
+
+    def commit_unknown(self, operation: str) -> None:
+        """Ignore it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How a proven rollback and an unknown commit are run again. Only the database is retried here, never a call out.
+
+    `tries_max` covers about three seconds, well below any lease; after it the caller hears `Unavailable`.
+    """
+
+    tries_max: int = 8
+    base_ms: float = 5.0
+    cap_ms: float = 800.0
+    clock_tolerance_us: int = 5_000_000
+    clock_hold_us: int = 60_000_000
+
+
+class Database:
+    """One SQL database. Safe to share between tasks of one event loop."""
+
+    def __init__(self, url: str, driver: Driver, settings: RetrySettings | None = None) -> None:
+        self.url = url
+        self.driver = driver
+        self.dialect = driver.dialect
+        self.settings = settings or RetrySettings()
+        self.wakeups = Wakeups()
+        self.observer: Observer = SilentObserver()
+        self.clock_watch = ClockWatch(self.settings.clock_tolerance_us, self.settings.clock_hold_us)
+
+    async def transact(self, operation: Callable[..., Txn[T]], *args: Any) -> T:
+        """Commit `operation(*args)` once, whatever it takes, and return its result only then.
+
+        The operation must be fenced and idempotent with these arguments: a proven rollback and an unknown commit are
+        both answered by running it again (PROTOCOL T1, T5). Cancelling the caller does not cancel a flush under way
+        (T6). Raises `Unavailable` when the database cannot be had and nothing happened, `CommitUnknown` when even
+        running it again could not settle the result, `RefusedData`, `Exhausted` (disk full), `SchemaFault`.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._transact(operation, args)))
+
+    async def _transact(self, operation: Callable[..., Txn[T]], args: tuple[Any, ...]) -> T:
+        unknown: CommitUnknown | None = None
+        for attempt in range(1, self.settings.tries_max + 1):
+            topics: list[str] = []
+
+            def factory(topics: list[str] = topics) -> Txn[T]:
+                topics.clear()
+                return self._observed(operation(*args), topics)
+
+            try:
+                result = await self.driver.run(factory, readonly=False)
+            except CommitUnknown as fault:
+                unknown = fault
+                self.observer.commit_unknown(operation.__name__)
+            except RolledBack as fault:
+                self.observer.rolled_back(operation.__name__, type(fault).__name__)
+                if attempt == self.settings.tries_max:
+                    raise self._give_up(fault, unknown) from fault
+            except DatabaseFault as fault:
+                raise self._translate(fault) from fault
+            else:
+                for topic in topics:
+                    self.wakeups.wake(topic)
+                return result
+            await asyncio.sleep(self._pause_seconds(attempt))
+        raise unknown or Unavailable("the database did not answer")
+
+    def _observed(self, transaction: Txn[T], topics: list[str]) -> Txn[T]:
+        value: Any = None
+        while True:
+            try:
+                call = transaction.send(value)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            host_us = boottime_ns() // 1000
+            value = yield call
+            if isinstance(call, ReadClock):
+                self.clock_watch.observe(value, (host_us + boottime_ns() // 1000) // 2)
+            elif isinstance(call, Notify):
+                topics.extend(call.topics)
+
+    async def read(self, operation: Callable[..., Txn[T]], *args: Any) -> T:
+        """The result of a read-only transaction. A plain read never justifies a write (PROTOCOL T2)."""
+        for attempt in range(1, self.settings.tries_max + 1):
+            try:
+                return await self.driver.run(lambda: operation(*args), readonly=True)
+            except RolledBack as fault:
+                if attempt == self.settings.tries_max:
+                    raise self._give_up(fault, None) from fault
+                await asyncio.sleep(self._pause_seconds(attempt))
+            except DatabaseFault as fault:
+                raise self._translate(fault) from fault
+        raise Unavailable("the database did not answer")
+
+    def _give_up(self, fault: RolledBack, unknown: CommitUnknown | None) -> Exception:
+        if unknown is not None:
+            return unknown
+        if isinstance(fault, Contended):
+            return fault
+        if isinstance(fault, Disconnected):
+            return Unavailable(
+                "the database cannot be reached",
+                hint=f"check that {safe_url(self.url)} is up and accepts this user; nothing was written",
+            )
+        return Unavailable("the database keeps rolling this transaction back; nothing was written")
+
+    def _translate(self, fault: DatabaseFault) -> Exception:
+        if isinstance(fault, OutOfSpace):
+            return Exhausted("the database's disk is full; nothing was written", hint="free space, then try again")
+        if isinstance(fault, SchemaFault):
+            return Unavailable(
+                f"the database is not what this release needs: {fault}", hint="run `doonce migrate` with this URL"
+            )
+        return fault
+
+    def _pause_seconds(self, attempt: int) -> float:
+        ceiling_ms = min(self.settings.cap_ms, self.settings.base_ms * 2**attempt)
+        return random.uniform(0, ceiling_ms) / 1000  # noqa: S311 (spreads retries; not a secret)
+
+    async def listen(self) -> None:
+        """Hear other processes' wake-ups where the engine can carry them."""
+        await self.driver.listen(self.wakeups.wake)
+
+    async def close(self) -> None:
+        """Finish queued transactions and give the connections back."""
+        await self.driver.close()
+
+
+def open_database(
+    url: str,
+    *,
+    settings: RetrySettings | None = None,
+    postgresql: PostgresqlSettings | None = None,
+    sqlite: SqliteSettings | None = None,
+) -> Database:
+    """A database by URL: `sqlite:///path` or `postgresql://user@host/name`. Nothing is opened yet."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise Invalid(
+            "this is not a database URL", hint="use sqlite:///path/to/file.db or postgresql://user@host/name"
+        ) from error
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        if not parsed.database or parsed.database == ":memory:":
+            raise Invalid(
+                "SQLite in memory cannot survive a crash", hint="give a file: sqlite:///var/doonce.db"
+            )
+        return Database(url, SqliteDriver(Path(parsed.database), sqlite or SqliteSettings()), settings)
+    if backend in ("postgresql", "postgres"):
+        plain = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
+        return Database(url, PostgresqlDriver(plain, postgresql or PostgresqlSettings()), settings)
+    raise Invalid(
+        f"the engine {backend!r} is not supported", hint="use sqlite:///path or postgresql://user@host/name"
+    )
+
+
+def safe_url(url: str) -> str:
+    """The URL without its password."""
+    try:
+        return sa.make_url(url).render_as_string(hide_password=True)
+    except sa.exc.ArgumentError:
+        return "the given URL"
+
+
+__all__ = [
+    "CommitUnknown",
+    "Contended",
+    "Database",
+    "DoonceError",
+    "RefusedData",
+    "RetrySettings",
+    "open_database",
+    "safe_url",
+]

@@ -1,0 +1,35 @@
+"""What a database fault proves about the transaction it hit. Each engine's module sorts its own errors into these."""
+
+from __future__ import annotations
+
+
+class DatabaseFault(Exception):
+    """Base of what an engine reports; the driver's own error is the cause, for operators only."""
+
+
+class RolledBack(DatabaseFault):
+    """Proven: nothing of the transaction happened, and the same transaction may succeed when run again."""
+
+
+class Contended(RolledBack):
+    """Proven rollback because a lock was not had in time."""
+
+
+class Disconnected(RolledBack):
+    """Proven rollback: the connection failed before COMMIT was sent, or none could be opened."""
+
+
+class RefusedData(DatabaseFault):
+    """Proven rollback that will repeat: the engine refuses a value (range, NUL, constraint)."""
+
+
+class OutOfSpace(DatabaseFault):
+    """Proven rollback: the disk, or a configured limit of it, is full."""
+
+
+class SchemaFault(DatabaseFault):
+    """Proven rollback: a table or column is missing, or this user may not touch it."""
+
+
+class CommitUnknown(DatabaseFault):
+    """COMMIT was sent and its result is not known. Settle it by running the same transaction again (PROTOCOL T5)."""

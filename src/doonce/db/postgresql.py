@@ -1,0 +1,267 @@
+"""PostgreSQL through asyncpg: a small pool of connections that drive generators, one statement at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as postgresql_dialect
+
+from doonce.db.faults import (
+    CommitUnknown,
+    Contended,
+    DatabaseFault,
+    Disconnected,
+    OutOfSpace,
+    RefusedData,
+    RolledBack,
+    SchemaFault,
+)
+from doonce.db.statement import DialectName
+from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Result, Txn, lock_number
+
+T = TypeVar("T")
+CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(number) FROM unnest($1::bigint[]) AS number"
+LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock(number) FROM unnest($1::bigint[]) AS number"
+NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"
+CHANNEL = "doonce_wake"
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+UNKNOWN_AT_COMMIT = ("57P", "08", "XX", "58")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlSettings:
+    """How connections are made. Times in seconds; each is a line in docs/settings.md."""
+
+    connections_max: int = 12
+    connect_timeout_seconds: float = 10.0
+    lock_timeout_ms: int = 2_000
+    statement_timeout_ms: int = 15_000
+    idle_in_transaction_timeout_ms: int = 20_000
+    application_name: str = "doonce"
+
+
+class PooledConnection:
+    """One connection with its prepared statements."""
+
+    def __init__(self, raw: asyncpg.Connection[Any]) -> None:
+        self.raw = raw
+        self.prepared: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        raw.add_log_listener(self._note)
+
+    def _note(self, _: object, message: Any) -> None:
+        if getattr(message, "severity_en", "") in ("WARNING", "ERROR", "FATAL"):
+            self.warnings.append(str(message))
+
+    async def fetch(self, text: str, *arguments: Any) -> list[Any]:
+        """Rows of one statement, prepared once per connection."""
+        statement = self.prepared.get(text)
+        if statement is None:
+            statement = self.prepared[text] = await self.raw.prepare(text)
+        rows: list[Any] = await statement.fetch(*arguments)
+        return rows
+
+
+class PostgresqlDriver:
+    """Runs transactions on PostgreSQL 15 or newer."""
+
+    dialect = DialectName.POSTGRESQL
+
+    def __init__(self, url: str, settings: PostgresqlSettings) -> None:
+        self.url = url.replace("postgresql+asyncpg://", "postgresql://", 1)
+        self.settings = settings
+        self._idle: list[PooledConnection] = []
+        self._slots = asyncio.Semaphore(settings.connections_max)
+        self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
+        self._listener: asyncpg.Connection[Any] | None = None
+        self._closed = False
+
+    async def run(self, factory: Callable[[], Txn[T]], *, readonly: bool) -> T:
+        """Drive one transaction and commit it; raises a `DatabaseFault` that says what is proven."""
+        async with self._slots:
+            connection = await self._acquire()
+            try:
+                result = await self._drive(connection, factory(), readonly)
+            except (asyncio.CancelledError, Disconnected, CommitUnknown):
+                connection.raw.terminate()
+                raise
+            except DatabaseFault:
+                await self._release_after_fault(connection)
+                raise
+            except BaseException:
+                connection.raw.terminate()
+                raise
+            self._release(connection)
+            return result
+
+    async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
+        try:
+            await connection.raw.execute(BEGIN + " READ ONLY" if readonly else BEGIN)
+            value: Any = None
+            while True:
+                try:
+                    call = transaction.send(value)
+                except StopIteration as stop:
+                    result: T = stop.value
+                    break
+                value = await self._carry_out(connection, call)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError, OverflowError) as error:
+            transaction.close()
+            raise classify(error) from error
+        except BaseException:
+            transaction.close()
+            raise
+        await self._commit(connection)
+        return result
+
+    async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
+        if isinstance(call, Fetch):
+            compiled = call.statement.postgresql
+            return await connection.fetch(compiled.text, *compiled.arguments(call.params))
+        if isinstance(call, InsertMany):
+            await connection.fetch(self._insert_text(call), *zip(*call.rows, strict=True))
+            return None
+        if isinstance(call, ReadClock):
+            return (await connection.fetch(CLOCK))[0][0]
+        if isinstance(call, LockNames):
+            numbers = sorted({lock_number(name) for name in call.names})
+            await connection.fetch(LOCK_EXCLUSIVE if call.exclusive else LOCK_SHARED, numbers)
+            return None
+        if isinstance(call, Notify):
+            await connection.fetch(NOTIFY, CHANNEL, list(call.topics))
+            return None
+        raise TypeError(f"not a statement: {call!r}")
+
+    async def _commit(self, connection: PooledConnection) -> None:
+        connection.warnings.clear()
+        try:
+            status = await connection.raw.execute("COMMIT")
+        except asyncpg.PostgresError as error:
+            if (error.sqlstate or "").startswith(UNKNOWN_AT_COMMIT):
+                raise CommitUnknown("the server stopped while committing") from error
+            raise classify(error) from error
+        except (asyncpg.InterfaceError, OSError) as error:
+            raise CommitUnknown("the connection was lost while committing") from error
+        if status != "COMMIT":
+            raise RolledBack("the server rolled back instead of committing")
+        if connection.warnings:
+            raise CommitUnknown(f"the server warned while committing: {connection.warnings[0]}")
+
+    def _insert_text(self, call: InsertMany) -> str:
+        key = (call.table.name, call.columns, call.skip_conflicts)
+        if key not in self._inserts:
+            self._inserts[key] = insert_text(call.table, call.columns, call.skip_conflicts)
+        return self._inserts[key]
+
+    async def _acquire(self) -> PooledConnection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.raw.is_closed():
+                return connection
+        return PooledConnection(await self._connect())
+
+    def _release(self, connection: PooledConnection) -> None:
+        if self._closed:
+            connection.raw.terminate()
+        elif not connection.raw.is_closed():
+            self._idle.append(connection)
+
+    async def _release_after_fault(self, connection: PooledConnection) -> None:
+        try:
+            await asyncio.wait_for(connection.raw.execute("ROLLBACK"), self.settings.connect_timeout_seconds)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            connection.raw.terminate()
+        else:
+            self._release(connection)
+
+    async def _connect(self) -> asyncpg.Connection[Any]:
+        settings = self.settings
+        try:
+            return await asyncpg.connect(
+                self.url,
+                timeout=settings.connect_timeout_seconds,
+                statement_cache_size=0,
+                server_settings={
+                    "application_name": settings.application_name,
+                    "timezone": "UTC",
+                    "lock_timeout": str(settings.lock_timeout_ms),
+                    "statement_timeout": str(settings.statement_timeout_ms),
+                    "idle_in_transaction_session_timeout": str(settings.idle_in_transaction_timeout_ms),
+                    "jit": "off",
+                    "default_transaction_isolation": "read committed",
+                },
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise Disconnected(f"no connection to the database: {error}") from error
+
+    async def listen(self, wake: Callable[[str], None]) -> None:
+        """Call `wake(topic)` for each hint from any process; a lost listener only costs polling."""
+        if self._listener is None or self._listener.is_closed():
+            self._listener = await self._connect()
+            await self._listener.add_listener(CHANNEL, lambda *event: wake(str(event[3])))
+
+    async def close(self) -> None:
+        """Close idle connections; those in use close when their transaction ends."""
+        self._closed = True
+        connections = [connection.raw for connection in self._idle]
+        self._idle.clear()
+        if self._listener is not None:
+            connections.append(self._listener)
+        for raw in connections:
+            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                await raw.close(timeout=2)
+
+
+def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:
+    """INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
+    arrays = [
+        sa.bindparam(name, type_=postgresql_dialect.ARRAY(_plain(table.c[name].type))) for name in columns
+    ]
+    source = sa.func.unnest(*arrays).table_valued(*[sa.column(name) for name in columns]).render_derived(name="batch")
+    statement = postgresql_dialect.insert(table).from_select(
+        list(columns), sa.select(*[source.c[name] for name in columns])
+    )
+    if skip_conflicts:
+        statement = statement.on_conflict_do_nothing()
+    from doonce.db.statement import sqlalchemy_dialect
+
+    compiled: Any = statement.compile(dialect=sqlalchemy_dialect(DialectName.POSTGRESQL))
+    if tuple(compiled.positiontup) != columns:
+        raise TypeError(f"the columns of {table.name} compiled in another order")
+    return str(compiled.string)
+
+
+def _plain(kind: sa.types.TypeEngine[Any]) -> sa.types.TypeEngine[Any]:
+    """The array element of a column type, without collation."""
+    return sa.Text() if isinstance(kind, sa.String) else kind
+
+
+def classify(error: Exception) -> DatabaseFault:
+    """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
+    state = getattr(error, "sqlstate", None) or ""
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.DataError) and not isinstance(error, OSError):
+        if isinstance(error, asyncpg.DataError) or isinstance(error, ValueError):
+            return RefusedData(str(error))
+        return Disconnected(str(error))
+    if isinstance(error, OSError | ConnectionError) or state.startswith(("08", "57P")):
+        return Disconnected(str(error))
+    if isinstance(error, ValueError | OverflowError):
+        return RefusedData(str(error))
+    if state in ("55P03", "57014"):
+        return Contended(str(error))
+    if state in ("40001", "40P01", "0A000") or isinstance(error, asyncpg.InvalidCachedStatementError):
+        return RolledBack(str(error))
+    if state.startswith("53"):
+        return OutOfSpace(str(error)) if state == "53100" else Disconnected(str(error))
+    if state.startswith(("22", "23")):
+        return RefusedData(str(error))
+    if state.startswith(("42", "3F", "25006")):
+        return SchemaFault(str(error))
+    return RolledBack(str(error))

@@ -1,0 +1,308 @@
+"""SQLite: one writer thread owns the write connection, a few reader threads read; commits are fully synchronous.
+
+Several processes may share a file: each flush holds a blocking `flock` on a side file, so that writers queue fairly
+instead of starving in the busy handler (PROTOCOL S4). The side file also remembers the newest time this host has
+committed, which tells a restored older copy from the real database (PROTOCOL S2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from doonce.db.faults import (
+    CommitUnknown,
+    Contended,
+    DatabaseFault,
+    Disconnected,
+    OutOfSpace,
+    RefusedData,
+    RolledBack,
+    SchemaFault,
+)
+from doonce.db.statement import DialectName
+from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn
+
+T = TypeVar("T")
+ADVANCE_CLOCK = "UPDATE doonce_clock SET now_us = max(now_us + 1, ?) WHERE id = 1 RETURNING now_us"
+READ_CLOCK = "SELECT max(now_us, ?) FROM doonce_clock WHERE id = 1"
+NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "glusterfs", "ceph"}
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteSettings:
+    """How the file is opened."""
+
+    readers: int = 2
+    busy_timeout_ms: int = 5_000
+
+
+class SqliteDriver:
+    """Runs transactions on one SQLite file in WAL mode with `synchronous=FULL`."""
+
+    dialect = DialectName.SQLITE
+
+    def __init__(self, path: Path, settings: SqliteSettings) -> None:
+        self.path = path
+        self.settings = settings
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Txn[Any]], asyncio.Future[Any], Any] | None] = (
+            queue.SimpleQueue()
+        )
+        self._writer: threading.Thread | None = None
+        self._opening = threading.Lock()
+        self._readers = ThreadPoolExecutor(settings.readers, thread_name_prefix="doonce-sqlite-read")
+        self._local = threading.local()
+        self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
+        self._closed = False
+
+    async def run(self, factory: Callable[[], Txn[T]], *, readonly: bool) -> T:
+        """Drive one transaction and commit it; raises a `DatabaseFault` that says what is proven."""
+        loop = asyncio.get_running_loop()
+        if readonly:
+            return await loop.run_in_executor(self._readers, self._read, factory)
+        self._start_writer()
+        future: asyncio.Future[T] = loop.create_future()
+        self._jobs.put((factory, future, loop))
+        return await future
+
+    def _start_writer(self) -> None:
+        if self._closed:
+            raise Disconnected("the database is closed")
+        if self._writer is None:
+            with self._opening:
+                if self._writer is None:
+                    self._writer = threading.Thread(target=self._write_loop, name="doonce-sqlite-write", daemon=True)
+                    self._writer.start()
+
+    def _write_loop(self) -> None:
+        connection: sqlite3.Connection | None = None
+        side: int | None = None
+        while (job := self._jobs.get()) is not None:
+            factory, future, loop = job
+            try:
+                if connection is None or side is None:
+                    connection, side = self._connect(), open_side_file(self.path)
+                outcome: Any = self._write(connection, side, factory)
+                error: BaseException | None = None
+            except BaseException as caught:
+                outcome, error = None, caught
+            try:
+                loop.call_soon_threadsafe(_settle, future, outcome, error)
+            except RuntimeError:  # the loop ended while the flush ran: nobody is left to tell
+                continue
+        if connection is not None:
+            connection.close()
+        if side is not None:
+            os.close(side)
+
+    def _write(self, connection: sqlite3.Connection, side: int, factory: Callable[[], Txn[T]]) -> T:
+        fcntl.flock(side, fcntl.LOCK_EX)
+        try:
+            return self._transaction(connection, side, factory())
+        finally:
+            fcntl.flock(side, fcntl.LOCK_UN)
+
+    def _transaction(self, connection: sqlite3.Connection, side: int, transaction: Txn[T]) -> T:
+        newest_us: list[int] = []
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            value: Any = None
+            while True:
+                try:
+                    call = transaction.send(value)
+                except StopIteration as stop:
+                    result: T = stop.value
+                    break
+                value = self._carry_out(connection, call, newest_us)
+        except BaseException as error:
+            transaction.close()
+            _roll_back(connection)
+            if isinstance(error, sqlite3.Error | ValueError | OverflowError):
+                raise classify(error) from error
+            raise
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            fault = classify(error)
+            _roll_back(connection)
+            if not isinstance(fault, OutOfSpace | Contended | RefusedData):
+                raise CommitUnknown(f"the commit failed: {error}") from error
+            raise fault from error
+        if newest_us:
+            remember_time(side, newest_us[-1])
+        return result
+
+    def _carry_out(self, connection: sqlite3.Connection, call: Any, newest_us: list[int]) -> Any:
+        if isinstance(call, Fetch):
+            compiled = call.statement.sqlite
+            return connection.execute(compiled.text, compiled.arguments(call.params)).fetchall()
+        if isinstance(call, InsertMany):
+            connection.executemany(self._insert_text(call), call.rows)
+            return None
+        if isinstance(call, ReadClock):
+            now_us: int = connection.execute(ADVANCE_CLOCK, (time.time_ns() // 1000,)).fetchall()[0][0]
+            newest_us.append(now_us)
+            return now_us
+        if isinstance(call, LockNames | Notify):
+            return None  # one writer holds every lock; topics are woken in this process after the commit
+        raise TypeError(f"not a statement: {call!r}")
+
+    def _read(self, factory: Callable[[], Txn[T]]) -> T:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+        transaction = factory()
+        try:
+            connection.execute("BEGIN")
+            value: Any = None
+            while True:
+                try:
+                    call = transaction.send(value)
+                except StopIteration as stop:
+                    result: T = stop.value
+                    return result
+                if isinstance(call, ReadClock):
+                    value = connection.execute(READ_CLOCK, (time.time_ns() // 1000,)).fetchone()[0]
+                elif isinstance(call, Fetch):
+                    value = self._carry_out(connection, call, [])
+                else:
+                    raise TypeError(f"a read may not write: {call!r}")
+        except (sqlite3.Error, ValueError, OverflowError) as error:
+            raise classify(error) from error
+        finally:
+            transaction.close()
+            _roll_back(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        refuse_network_file_system(self.path)
+        try:
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self.settings.busy_timeout_ms / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+            )
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA cache_size=-16384")
+        except sqlite3.Error as error:
+            raise classify(error) from error
+        return connection
+
+    def _insert_text(self, call: InsertMany) -> str:
+        key = (call.table.name, call.columns, call.skip_conflicts)
+        if key not in self._inserts:
+            statement = sa.dialects.sqlite.insert(call.table).values(
+                {name: sa.bindparam(name) for name in call.columns}
+            )
+            if call.skip_conflicts:
+                statement = statement.on_conflict_do_nothing()
+            compiled: Any = statement.compile(
+                dialect=sa.dialects.sqlite.dialect(paramstyle="qmark"), column_keys=list(call.columns)
+            )
+            order = list(compiled.positiontup)
+            if order != list(call.columns):
+                raise TypeError(f"give the columns of {call.table.name} in table order: {order}")
+            self._inserts[key] = str(compiled.string)
+        return self._inserts[key]
+
+    async def listen(self, wake: Callable[[str], None]) -> None:
+        """Other processes cannot be heard on SQLite: its waiters poll."""
+
+    async def close(self) -> None:
+        """Finish what is queued, then close."""
+        self._closed = True
+        if self._writer is not None:
+            self._jobs.put(None)
+            await asyncio.get_running_loop().run_in_executor(None, self._writer.join, 10)
+        self._readers.shutdown(wait=False)
+
+
+def _settle(future: asyncio.Future[Any], outcome: Any, error: BaseException | None) -> None:
+    if future.cancelled():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(outcome)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def side_file(path: Path) -> Path:
+    """The file beside the database that queues its writers."""
+    return path.with_name(path.name + "-doonce")
+
+
+def open_side_file(path: Path) -> int:
+    """Open, or make, the side file of a database."""
+    try:
+        return os.open(side_file(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Disconnected(f"cannot open {side_file(path)}: {error.strerror}") from error
+
+
+def remember_time(side: int, now_us: int) -> None:
+    """Note the newest committed time. Not flushed: after a power cut it may lag, never lead a durable commit."""
+    os.pwrite(side, b"%020d\n" % now_us, 0)
+
+
+def remembered_time(side: int) -> int:
+    """The newest committed time this host knows of, or 0."""
+    text = os.pread(side, 20, 0)
+    return int(text) if text.isdigit() else 0
+
+
+def refuse_network_file_system(path: Path) -> None:
+    """SQLite's locks are not trustworthy over a network: refuse such a path (PROTOCOL S4)."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+    except OSError:
+        return
+    resolved = str(path.parent.resolve())
+    best = ("", "")
+    for line in mounts:
+        _, mount, kind = line.split(" ")[:3]
+        inside = resolved == mount or resolved.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best[0]):
+            best = (mount, kind)
+    if best[1] in NETWORK_FILE_SYSTEMS:
+        raise SchemaFault(f"{path} is on a {best[1]} file system, where SQLite's locks cannot be trusted")
+
+
+def classify(error: Exception) -> DatabaseFault:
+    """Sort an error by what it proves; every one raised before COMMIT is a rollback."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if isinstance(error, ValueError | OverflowError | UnicodeError):
+        return RefusedData(str(error))
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return Contended(str(error))
+    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and "full" in str(error)):
+        return OutOfSpace(str(error))
+    if name.startswith(("SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE")):
+        return RefusedData(str(error))
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
+        return Disconnected(str(error))
+    if isinstance(error, sqlite3.OperationalError) and ("no such" in str(error) or "readonly" in str(error)):
+        return SchemaFault(str(error))
+    if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError | sqlite3.DataError):
+        return RefusedData(str(error))
+    return RolledBack(str(error))

@@ -1,0 +1,118 @@
+"""A transaction is a generator of statements: plain code without I/O that can always be run again from its start.
+
+`yield from fetch(STATEMENT, …)` asks for one statement and resumes with its rows; `return` ends the transaction. The
+driver (a PostgreSQL connection, SQLite's writer thread, a test that stops between any two statements) decides how each
+is carried out. Results leave only after the commit, and any database error closes the generator: there is no way to
+catch one and go on (PROTOCOL T1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from doonce.db.statement import Statement
+
+Result = TypeVar("Result")
+Params = dict[str, Any]
+
+
+class Row(Protocol):
+    """One result row, read by position or by column name."""
+
+    def __getitem__(self, key: int | str, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Run one statement and resume with all its rows."""
+
+    statement: Statement
+    params: Params
+
+
+@dataclass(frozen=True, slots=True)
+class InsertMany:
+    """Insert plain rows; `skip_conflicts` leaves an existing key alone (a later locking read tells who won, T7)."""
+
+    table: sa.Table
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    skip_conflicts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClock:
+    """Resume with the database's time in integer microseconds UTC, read now, after whatever locks are held."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockNames:
+    """Hold named locks until the end of the transaction; sorted by the driver, shared or exclusive."""
+
+    names: tuple[str, ...]
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Wake whoever waits on a topic, once the commit is durable. A hint: it may be lost, so waiters also poll."""
+
+    topics: tuple[str, ...]
+
+
+Call = Fetch | InsertMany | ReadClock | LockNames | Notify
+Txn = Generator[Call, Any, Result]
+Operation = Callable[..., Txn[Result]]
+
+
+def fetch(statement: Statement, **params: Any) -> Txn[list[Row]]:
+    """All rows of one statement. A batch parameter takes a list of tuples in the order of its columns."""
+    rows: list[Row] = yield Fetch(statement, params)
+    return rows
+
+
+def insert_many(
+    table: sa.Table, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]], *, skip_conflicts: bool = False
+) -> Txn[None]:
+    """Insert rows as one set; nothing is sent for an empty one."""
+    listed = list(rows)
+    if listed:
+        yield InsertMany(table, columns, listed, skip_conflicts)
+
+
+def clock() -> Txn[int]:
+    """The database's time, integer microseconds UTC. Read it after the locks and write with it (PROTOCOL T3, C1)."""
+    now_us: int = yield ReadClock()
+    return now_us
+
+
+def lock_shared(names: Iterable[str]) -> Txn[None]:
+    """Share named locks with other effects and exclude a transfer, without starving it (PROTOCOL S3)."""
+    unique = tuple(sorted(set(names)))
+    if unique:
+        yield LockNames(unique, exclusive=False)
+
+
+def lock_exclusive(names: Iterable[str]) -> Txn[None]:
+    """Hold named locks alone: waits for every sharer, and is not overtaken by later ones."""
+    unique = tuple(sorted(set(names)))
+    if unique:
+        yield LockNames(unique, exclusive=True)
+
+
+def notify(topics: Iterable[str]) -> Txn[None]:
+    """Wake waiters of these topics after the commit, one hint a topic (a NOTIFY per flush, never per row)."""
+    unique = tuple(sorted(set(topics)))
+    if unique:
+        yield Notify(unique)
+
+
+def lock_number(name: str) -> int:
+    """The signed 64-bit number of a named lock. Two names may collide; that costs waiting, never safety."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)

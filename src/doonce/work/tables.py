@@ -1,0 +1,89 @@
+"""Tables of the kernel. `work_item` is the authority; `work_ready` and the entries of a lane can be rebuilt from it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, metadata
+
+work_item = sa.Table(
+    "work_item",
+    metadata,
+    sa.Column("id", IDENTITY, primary_key=True),
+    sa.Column("family", IDENTITY, nullable=False),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("subject_kind", IDENTITY, nullable=False),
+    sa.Column("subject_id", IDENTITY, nullable=False),
+    sa.Column("view_digest", IDENTITY, nullable=False),
+    sa.Column("capability_version", COUNT, nullable=False),
+    sa.Column("source_lane", IDENTITY),
+    sa.Column("source_position", COUNT),
+    sa.Column("target_lane", IDENTITY),
+    sa.Column("target_position", COUNT),
+    sa.Column("state", IDENTITY, nullable=False),
+    sa.Column("run_after", MICROSECONDS, nullable=False),
+    sa.Column("attempts", COUNT, nullable=False),
+    sa.Column("claims", COUNT, nullable=False),
+    sa.Column("failures", COUNT, nullable=False),
+    sa.Column("first_failed_at", MICROSECONDS),
+    sa.Column("deferrals", COUNT, nullable=False),
+    sa.Column("first_deferred_at", MICROSECONDS),
+    sa.Column("expiries", COUNT, nullable=False),
+    sa.Column("alone", COUNT, nullable=False),
+    sa.Column("lease_owner", IDENTITY),
+    sa.Column("lease_token", IDENTITY),
+    sa.Column("lease_until", MICROSECONDS, nullable=False),
+    sa.Column("ownership_epoch", COUNT, nullable=False),
+    sa.Column("cancel_requested", COUNT, nullable=False),
+    sa.Column("failure_class", IDENTITY),
+    sa.Column("summary", IDENTITY),
+    sa.Column("replay_of", IDENTITY),
+    sa.Column("predecessor", IDENTITY, unique=True),
+    sa.Column("created_at", MICROSECONDS, nullable=False),
+    sa.Column("updated_at", MICROSECONDS, nullable=False),
+    sa.Column("finished_at", MICROSECONDS),
+    sa.Index("work_item_subject_id", "subject_id"),
+    **HOT_ROW,
+)
+
+work_ready = sa.Table(
+    "work_ready",
+    metadata,
+    sa.Column("family", IDENTITY, primary_key=True),
+    sa.Column("shelf", COUNT, primary_key=True, autoincrement=False),
+    sa.Column("org", IDENTITY, primary_key=True),
+    sa.Column("installation", IDENTITY, primary_key=True),
+    sa.Column("due", MICROSECONDS, primary_key=True, autoincrement=False),
+    sa.Column("item_id", IDENTITY, primary_key=True),
+    sa.Column("target_lane", IDENTITY),
+    sqlite_with_rowid=False,
+)
+"""Hints: look at this item at this time. An item under a lease has its hint at the lease's end."""
+
+work_lane = sa.Table(
+    "work_lane",
+    metadata,
+    sa.Column("lane", IDENTITY, primary_key=True),
+    sa.Column("policy", IDENTITY, nullable=False),
+    sa.Column("tail", COUNT, nullable=False),
+    sa.Column("holder", IDENTITY),
+    sa.Column("hold_until", MICROSECONDS, nullable=False),
+    sa.Column("nominee", IDENTITY),
+    sa.Column("nominee_due", MICROSECONDS, nullable=False),
+    **HOT_ROW,
+)
+"""One row a lane: where it ends, who holds it, who is next. Locked before anything that touches the lane (L1)."""
+
+work_lane_entry = sa.Table(
+    "work_lane_entry",
+    metadata,
+    sa.Column("lane", IDENTITY, primary_key=True),
+    sa.Column("position", COUNT, primary_key=True, autoincrement=False),
+    sa.Column("item_id", IDENTITY, nullable=False),
+    sa.Column("open", COUNT, nullable=False),
+    sa.Column("due", MICROSECONDS, nullable=False),
+    sa.Index("work_lane_entry_next", "lane", "open", "due", "position"),
+    sqlite_with_rowid=False,
+)
+"""The items of a lane that have not ended; `open` when nothing but the lane itself keeps one waiting."""
