@@ -47,21 +47,11 @@ def loads(data: bytes | str, *, bytes_max: int) -> JsonValue:
     order mark, anything but exactly one document, duplicate keys in one object, NaN and Infinity, unpaired
     surrogates, NUL in a text, and nesting or numbers beyond `LIMITS.json_*`.
     """
-    text = _decoded(data, bytes_max)
-    if text.count("[") + text.count("{") > LIMITS.json_depth_max and _is_too_deep(text):
-        raise _too_deep()
     try:
-        value = cast("JsonValue", _DECODER.decode(text))
-    except json.JSONDecodeError as error:
-        raise Invalid(f"JSON is malformed at character {error.pos}: {error.msg}") from None
-    except RecursionError:  # only a document whose brackets do not match comes this far
-        raise _too_deep() from None
-    except _Suspect:
-        _refuse_with_place(text)
-        raise Invalid("JSON holds a value that cannot be read exactly") from None
-    if "\\u" in text and not _has_only_good_text(value):
-        _refuse_with_place(text)
-    return value
+        return _loads(data, bytes_max)
+    except Invalid as error:
+        error.__context__ = None  # a codec's or a parser's error carries the whole document
+        raise
 
 
 def dumps(value: JsonValue) -> bytes:
@@ -88,6 +78,24 @@ def canonical(value: JsonValue) -> bytes:
 
 
 # --- reading ------------------------------------------------------------------------------------------------
+
+
+def _loads(data: bytes | str, bytes_max: int) -> JsonValue:
+    text = _decoded(data, bytes_max)
+    if text.count("[") + text.count("{") > LIMITS.json_depth_max and _is_too_deep(text):
+        raise _too_deep()
+    try:
+        value = cast("JsonValue", _DECODER.decode(text))
+    except json.JSONDecodeError as error:
+        raise Invalid(f"JSON is malformed at character {error.pos}: {error.msg}") from None
+    except RecursionError:  # only a document whose brackets do not match comes this far
+        raise _too_deep() from None
+    except _Suspect:
+        _refuse_with_place(text)
+        raise Invalid("JSON holds a value that cannot be read exactly") from None
+    if "\\u" in text and not _has_only_good_text(value):
+        _refuse_with_place(text)
+    return value
 
 
 class _Suspect(Exception):
@@ -248,7 +256,8 @@ def _check_document(value: JsonValue, *, canonical: bool) -> bool:
     try:
         return _check(value, LIMITS.json_depth_max, canonical)
     except _Refused as refused:
-        raise refused.as_invalid() from None
+        fault = refused.as_invalid()
+    raise fault  # out here, where its context is not the refusal, whose path may be data
 
 
 def _check(value: object, depth_left: int, canonical: bool) -> bool:
@@ -319,14 +328,23 @@ def _rfc8785(value: JsonValue) -> bytes:
 def _encoded(value: JsonValue, encode: Callable[[JsonValue], bytes]) -> bytes:
     try:
         encoded = encode(value)
-    except UnicodeEncodeError:
-        encoded = b""
-    if not encoded or b"\\u0000" in encoded:
-        try:
-            _check_texts(value)
-        except _Refused as refused:
-            raise refused.as_invalid() from None
+    except (UnicodeEncodeError, rfc8785.CanonicalizationError):
+        encoded = None
+    if encoded is None or b"\\u0000" in encoded:
+        _refuse_bad_text(value)
+    if encoded is None:
+        raise Invalid("JSON cannot hold this value")
     return encoded
+
+
+def _refuse_bad_text(value: JsonValue) -> None:
+    try:
+        _check_texts(value)
+    except _Refused as refused:
+        fault = refused.as_invalid()
+    else:
+        return
+    raise fault
 
 
 def _check_texts(value: object) -> None:

@@ -20,17 +20,17 @@ class Secret:
     _value: bytes
 
     def __init__(self, value: str | bytes) -> None:
-        raw = value.encode() if isinstance(value, str) else value
+        raw = _encoded(value) if isinstance(value, str) else value
         if not raw:
-            raise Invalid("a secret must not be empty")
+            raise Invalid("a secret must be a text that is not empty and can be stored")
         object.__setattr__(self, "_value", raw)
 
     def reveal(self) -> str:
         """Return the secret as text; raises `Invalid` when it is not UTF-8."""
-        try:
-            return self._value.decode()
-        except UnicodeDecodeError:
-            raise Invalid("this secret is not a text") from None
+        text = _decoded(self._value)
+        if text is None:
+            raise Invalid("this secret is not a text")
+        return text
 
     def reveal_bytes(self) -> bytes:
         """Return the secret as bytes."""
@@ -65,3 +65,20 @@ class Secret:
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise TypeError("a secret is not serialized")
+
+
+# A codec's error carries what it could not code. It ends here, so that no `Invalid` has it as its context.
+
+
+def _encoded(value: str) -> bytes | None:
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _decoded(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Every test, with the Python that is named: side by side those that make their own database, the others alone.
+# Both halves run even if the first one fails; the last line is pytest's.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+python=$1
+failed=0
+alone=()
+for folder in tests/*/; do
+  case $folder in
+  tests/unit/ | tests/store/ | tests/__pycache__/) ;;
+  *) alone+=("$folder") ;;
+  esac
+done
+
+beside=(tests/unit)
+[ ! -d tests/store ] || beside+=(tests/store)
+"$python" -m pytest -n 2 "${beside[@]}" || failed=1
+if [ ${#alone[@]} -gt 0 ]; then
+  "$python" -m pytest "${alone[@]}" || failed=1
+fi
+exit $failed

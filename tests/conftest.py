@@ -1,0 +1,70 @@
+"""What tests of every level share: databases of their own, and seeds of the kill tests."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from doonce.base.ids import new_token
+
+POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kill-seeds", type=int, default=1, help="seeds of each test that kills a process (1)")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kill_seed" in metafunc.fixturenames:
+        metafunc.parametrize("kill_seed", range(metafunc.config.getoption("kill_seeds")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "kill_seed" in fixtures:
+            item.add_marker("kill")
+        if POSTGRES_FIXTURES & fixtures:
+            item.add_marker("postgresql")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> str:
+    """The server for tests, by the URL of a database in which others can be created. Never skips."""
+    url = os.environ.get("DOONCE_TEST_POSTGRES", "")
+    if not url:
+        pytest.fail("DOONCE_TEST_POSTGRES names no server; `make test` starts one", pytrace=False)
+    return url
+
+
+@pytest.fixture
+def fresh_postgres(postgres_url: str) -> Iterator[str]:
+    """The URL of a new, empty PostgreSQL database, dropped afterwards whoever still uses it."""
+    database = f"test_{new_token()}"
+    name = sql.Identifier(database)
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(name)
+        )
+        try:
+            yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{database}"))
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@pytest.fixture
+def sqlite_path(tmp_path: Path) -> Path:
+    """Where a new SQLite database may be made; no such file yet."""
+    return tmp_path / "test.db"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a new, empty database: the test runs once on each engine."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("fresh_postgres"))
+    return f"sqlite:///{request.getfixturevalue('sqlite_path')}"
