@@ -6,8 +6,6 @@ connection, asks the gate once, and writes the whole request in the same step in
 still may (PROTOCOL D1, D3, D4).
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +57,7 @@ class ClientSettings:
 
 
 class Client:
-    """Sends requests within an egress policy. One per process and event loop; safe for any number of tasks."""
+    """Sends requests within an egress policy. One per process and event loop, for any number of tasks."""
 
     def __init__(
         self,
@@ -104,9 +102,7 @@ class Client:
         `declared_origins` are those of the request's own pack; without it the policy's are used.
         """
         origin = parse_origin(request.origin)
-        # what cannot be written is found before the gate marks anything; the bytes are made once more below,
-        # so that a revealed secret does not wait in memory for the gate
-        serialize(request, origin, secret_headers)
+        raw = serialize(request, origin, secret_headers)
         if refusal := self._policy.refusal(origin, declared_origins):
             return NotSent(Stage.EGRESS, refusal)
         held = await self._hold(origin, connect_timeout_ns)
@@ -122,7 +118,7 @@ class Client:
                 self._pool.give_back(held)
                 return NotSent(Stage.GATE, reason)
             case Go():
-                return await self._exchange(held, request, origin, secret_headers, permit, bounds)
+                return await self._exchange(held, raw, ReplyReader(bounds, method=request.method), permit)
             case _:
                 assert_never(permit)
 
@@ -145,17 +141,9 @@ class Client:
         return connection
 
     async def _exchange(
-        self,
-        connection: Connection,
-        request: Request,
-        origin: Origin,
-        secret_headers: Mapping[str, Secret],
-        permit: Go,
-        bounds: Bounds,
+        self, connection: Connection, raw: Secret, reply: ReplyReader, permit: Go
     ) -> Replied | NotSent | Unanswered:
         """From the gate's consent on. No await stands between the checks and the first byte."""
-        raw = serialize(request, origin, secret_headers)
-        reply = ReplyReader(bounds, method=request.method)
         if not connection.still_open():
             connection.abort()
             return NotSent(Stage.CLOSED, "the server had closed the connection, or spoken on it unasked")
@@ -166,7 +154,7 @@ class Client:
         if now_ns - connection.held_at_ns > self._settings.send_window_ns:
             connection.close_idle()
             return NotSent(Stage.WINDOW, "the connection was held for longer than the send window")
-        done = connection.exchange(raw, reply, permit.abort_at_ns, now_ns)
+        done = connection.exchange(raw.reveal_bytes(), reply, permit.abort_at_ns, now_ns)
         try:
             sent = await done
         except asyncio.CancelledError:

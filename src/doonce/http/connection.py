@@ -1,7 +1,5 @@
 """One connection, one exchange at a time, and an end that takes unsent bytes with it (PROTOCOL D3)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket
@@ -9,6 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, cast
 
+from doonce.base.errors import Internal
 from doonce.http.model import Replied, Unanswered
 from doonce.http.origins import Origin
 from doonce.http.reply import ReplyReader
@@ -57,7 +56,7 @@ class Connection(asyncio.Protocol):
         sock: socket.socket,
         *,
         clock_ns: Callable[[], int],
-        on_lost: Callable[[Connection], None],
+        on_lost: Callable[["Connection"], None],
     ) -> None:
         self.origin = origin
         self.tls = origin.scheme == "https"
@@ -103,13 +102,16 @@ class Connection(asyncio.Protocol):
     ) -> asyncio.Future[Replied | Unanswered]:
         """Write `request` now, within this call; the future gets what became of it, and never raises."""
         transport = self._transport
-        assert transport is not None and self._reply is None and not self._spoiled
+        if transport is None or self._reply is not None or self._spoiled:
+            raise Internal("a connection was used for a second exchange at once, or after its end")
         loop = asyncio.get_running_loop()
         self._done = done = loop.create_future()
         self._reply = reply
         self._abort_at_ns = abort_at_ns
         transport.write(request)
-        self._timer = loop.call_later(min(abort_at_ns - now_ns, _DEADLINE_TICK_NS) / 1e9, self._look_at_deadline)
+        self._timer = loop.call_later(
+            min(abort_at_ns - now_ns, _DEADLINE_TICK_NS) / 1e9, self._look_at_deadline
+        )
         return done
 
     def _look_at_deadline(self) -> None:
@@ -180,7 +182,9 @@ class Connection(asyncio.Protocol):
         self._spoiled = True
         self._transport = None
         if self._reply is not None:
-            cause = "the connection was lost" if error is None else f"the connection was lost: {_named(error)}"
+            cause = (
+                "the connection was lost" if error is None else f"the connection was lost: {_named(error)}"
+            )
             self._end(cause, clean=False)
         self._on_lost(self)
 

@@ -1,7 +1,5 @@
 """Opening a connection: resolve once, check, connect to exactly the checked address, shake hands."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress
@@ -75,7 +73,9 @@ class Dialer:
             return [literal]
         return [ipaddress.ip_address(text) for text in await self._resolver(origin.host, origin.port)]
 
-    async def _connect(self, origin: Origin, addresses: list[Address], deadline_s: float) -> socket.socket | NotSent:
+    async def _connect(
+        self, origin: Origin, addresses: list[Address], deadline_s: float
+    ) -> socket.socket | NotSent:
         """The first address that answers; each gets an equal share of the time that is left."""
         loop = asyncio.get_running_loop()
         failure = "no time was left"

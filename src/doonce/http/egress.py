@@ -7,8 +7,6 @@ no connection ever goes to an unchecked address, and would cut off every name on
 server adds synthesised (DNS64) addresses.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -67,7 +65,10 @@ _SPECIAL_6: Final[tuple[ipaddress.IPv6Network, ...]] = tuple(
     )
 )
 
-PRIVATE_ALLOWED: Final[tuple[Network, ...]] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
+PRIVATE_ALLOWED: Final[tuple[Network, ...]] = (
+    ipaddress.ip_network("0.0.0.0/0"),
+    ipaddress.ip_network("::/0"),
+)
 """Every address except unspecified, multicast and broadcast: for development and closed networks."""
 
 
@@ -108,4 +109,6 @@ class EgressPolicy:
         return address in _GLOBAL_6 and not any(address in network for network in _SPECIAL_6)
 
     def _private(self, address: Address) -> bool:
-        return any(address in network for network in self.private_networks if network.version == address.version)
+        return any(
+            address in network for network in self.private_networks if network.version == address.version
+        )

@@ -1,7 +1,5 @@
 """What a send asks for and what can be known afterwards (PROTOCOL D1, D3, D4)."""
 
-from __future__ import annotations
-
 import enum
 import time
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Origins: the unit of what may be reached, pooled and named in a certificate."""
 
-from __future__ import annotations
-
 import functools
 import ipaddress
 import re

@@ -4,8 +4,6 @@ A connection counts from the moment its opening starts until the loop reports it
 are bounds on sockets. Everything here happens before a byte is sent or after an exchange is over.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +13,6 @@ from doonce.http.connection import Connection
 from doonce.http.dial import Dialer
 from doonce.http.model import NotSent, Stage
 from doonce.http.origins import Origin
-
 
 _Waiter = asyncio.Future[Connection | NotSent | None]
 """Gets a connection, or a refusal, or None: the right to open one, already counted."""

@@ -5,8 +5,6 @@ beside chunked. Bytes beyond the first final reply are never parsed into an answ
 make the connection unusable.
 """
 
-from __future__ import annotations
-
 import enum
 import zlib
 from typing import Final
@@ -42,10 +40,10 @@ class ReplyReader:
     """
 
     __slots__ = (
+        "_bodiless",
         "_body",
         "_body_bytes",
         "_bounds",
-        "_bodiless",
         "_chunked",
         "_coding",
         "_feed_head_bytes",
@@ -65,7 +63,7 @@ class ReplyReader:
         self._bounds = bounds
         self._bodiless = method == "HEAD"
         self._state = _State.HEAD
-        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._parser = httptools.HttpResponseParser(self)
         self._status = 0
         self._headers: list[tuple[str, str]] = []
         self._head_bytes = 0
@@ -82,12 +80,11 @@ class ReplyReader:
 
     def feed(self, data: bytes) -> bool:
         """Whether the reply is over: complete, or failed for good."""
-        parser = self._parser
-        if parser is None:
+        if self._is_over():
             return True
         self._feed_head_bytes = 0
         try:
-            parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._fail("the server switched protocols, which nobody asked for")
         except httptools.HttpParserError as error:
@@ -95,16 +92,16 @@ class ReplyReader:
                 self.reusable = False
             elif self._state is not _State.FAILED:
                 self._fail(f"the reply is malformed: {error}")
-        if self._state is _State.HEAD or self._state is _State.BODY:
+        if not self._is_over():
             self._check_bounds(len(data))
-        if self._state is _State.COMPLETE or self._state is _State.FAILED:
-            self._parser = None  # it holds this reader's methods: break the cycle now, not in the collector
+        if self._is_over():
+            del self._parser  # it holds this reader's methods: break the cycle now, not in the collector
             return True
         return False
 
     def end(self, reason: str, *, clean: bool) -> None:
         """The connection ended. `clean` is the peer's orderly close, which ends a reply without a length."""
-        if self._state is _State.COMPLETE or self._state is _State.FAILED:
+        if self._is_over():
             return
         self.reusable = False
         delimited = self._length is not None or self._chunked
@@ -112,7 +109,7 @@ class ReplyReader:
             self._state = _State.COMPLETE
         else:
             self._fail(reason)
-        self._parser = None
+        del self._parser
 
     def outcome(self) -> Replied | Unanswered:
         """What is known about the request that was sent."""
@@ -121,12 +118,14 @@ class ReplyReader:
         headers = tuple(self._headers)
         body = b"".join(self._body)
         if self._state is not _State.COMPLETE:
-            return Replied(self._status, headers, body if not self._coding else b"", False, self._reason)
+            return Replied(
+                self._status, headers, body if not self._coding else b"", complete=False, reason=self._reason
+            )
         if self._coding:
             body, fault = _decompressed(self._coding, body, self._bounds.decompressed_bytes_max)
             if fault:
-                return Replied(self._status, headers, body, False, fault)
-        return Replied(self._status, headers, body, True)
+                return Replied(self._status, headers, body, complete=False, reason=fault)
+        return Replied(self._status, headers, body, complete=True)
 
     # -- called by the parser ----------------------------------------------------------------------------
 
@@ -148,10 +147,8 @@ class ReplyReader:
         self._headers.append((lowered, value.decode("latin-1").strip(" \t")))
 
     def on_headers_complete(self) -> None:
-        parser = self._parser
-        assert parser is not None
         self._count_head(_STATUS_LINE_BYTES)
-        status = parser.get_status_code()
+        status = self._parser.get_status_code()
         if 100 <= status < 200:
             self._interim += 1
             self._headers.clear()
@@ -184,14 +181,15 @@ class ReplyReader:
     def on_message_complete(self) -> None:
         if self._state is not _State.BODY:
             return  # an interim reply
-        assert self._parser is not None
         self._state = _State.COMPLETE
         self.reusable = self._parser.should_keep_alive()
 
     # -- within ------------------------------------------------------------------------------------------
 
+    def _is_over(self) -> bool:
+        return self._state is _State.COMPLETE or self._state is _State.FAILED
+
     def _note_status(self) -> None:
-        assert self._parser is not None
         status = self._parser.get_status_code()
         if status >= 200:
             self._status = status
@@ -215,7 +213,7 @@ class ReplyReader:
         self._head_bytes += data_bytes if self._state is _State.HEAD else self._feed_head_bytes
         if self._head_bytes > self._bounds.head_bytes_max:
             self._fail(self._head_over())
-        elif self._received_bytes > 2 * self._bounds.head_bytes_max + _FRAMING_FACTOR * (self._body_bytes + 1):
+        elif self._received_bytes > 2 * self._bounds.head_bytes_max + _FRAMING_FACTOR * self._body_bytes:
             self._fail("the framing of the body is over the bound")
 
     def _count_head(self, byte_count: int) -> None:

@@ -1,7 +1,5 @@
 """The bytes of a request: exactly what the caller asked for and what HTTP/1.1 makes necessary."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -40,10 +38,11 @@ _FRAMING: Final = frozenset(
 """Headers that decide where a message goes or ends: the client alone writes them."""
 
 
-def serialize(request: Request, origin: Origin, secret_headers: Mapping[str, Secret]) -> bytes:
+def serialize(request: Request, origin: Origin, secret_headers: Mapping[str, Secret]) -> Secret:
     """Head and body as one byte string, to be written at once; raises Invalid before anything is done.
 
-    Nothing in a message of an error comes from a header value, so that none can carry a secret.
+    It is itself a Secret, because it holds the revealed ones while the gate decides. Nothing in a message of
+    an error comes from a header value.
     """
     method, target, body = request.method, request.target, request.body
     if _TOKEN.fullmatch(method) is None or method.upper() in _METHODS_REFUSED:
@@ -57,13 +56,13 @@ def serialize(request: Request, origin: Origin, secret_headers: Mapping[str, Sec
         lines.append(_line(name, value))
     for name, secret in secret_headers.items():
         _refuse_second(name, request)
-        lines.append(_line(name, _text(secret)))
+        lines.append(_line(name, secret.reveal()))
     if body or method in _BODY_EXPECTED:
         lines.append(f"Content-Length: {len(body)}")
     head = "\r\n".join(lines).encode("ascii")
     if len(head) > REQUEST_HEAD_BYTES_MAX:
         raise Invalid(f"the request head has {len(head)} bytes, more than {REQUEST_HEAD_BYTES_MAX}")
-    return b"%b\r\n\r\n%b" % (head, body)
+    return Secret(b"%b\r\n\r\n%b" % (head, body))
 
 
 def _line(name: str, value: str) -> str:
@@ -80,11 +79,3 @@ def _refuse_second(name: str, request: Request) -> None:
     lowered = name.lower()
     if any(other.lower() == lowered for other, _ in request.headers):
         raise Invalid(f"the header {name} is given both openly and as a secret")
-
-
-def _text(secret: Secret) -> str:
-    revealed = secret.reveal()
-    if isinstance(revealed, str):
-        return revealed
-    # latin-1 maps every byte to one character, so the check of the value sees exactly these bytes
-    return bytes(revealed).decode("latin-1")
