@@ -90,6 +90,8 @@ class Command:
     local_ref: str
     outbox_id: str
     payload_digest: str
+    payload: bytes
+    remote_id: str | None
     pins: Pins
     request: Request
     accepted_at: int
@@ -118,6 +120,8 @@ class Acceptance:
     work_id: str
     operation: str
     local_ref: str
+    payload: bytes
+    remote_id: str | None
     pins: Pins
     request: Request
     source_lane: str | None

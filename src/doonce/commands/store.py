@@ -220,7 +220,7 @@ def _command_row(a: Acceptance, now_us: int) -> tuple[Any, ...]:
     pins, request, claim = a.pins, a.request, a.handoff
     return (
         a.command_id, Origin.RUNTIME.value, claim.key, claim.scope.org, claim.scope.installation, claim.capability,
-        a.operation, a.local_ref, claim.outbox_id, claim.payload_digest, pins.view_digest, pins.principal_id,
+        a.operation, a.local_ref, claim.outbox_id, claim.payload_digest, a.payload, a.remote_id, pins.view_digest, pins.principal_id,
         pins.generation, pins.link_id, pins.link_version, request.method, request.origin, request.target,
         msgspec.json.encode(request.headers).decode(), request.body, request.body_digest, request.idempotency_key,
         now_us,
@@ -253,6 +253,8 @@ def read_command(row: Row) -> Command:
         local_ref=row["local_ref"],
         outbox_id=row["outbox_id"],
         payload_digest=row["payload_digest"],
+        payload=row["payload"],
+        remote_id=row["remote_id"],
         pins=Pins(
             view_digest=row["view_digest"],
             principal_id=row["principal_id"],

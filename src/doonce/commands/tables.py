@@ -51,6 +51,8 @@ command = sa.Table(
     sa.Column("local_ref", IDENTITY, nullable=False),
     sa.Column("outbox_id", IDENTITY, nullable=False),
     sa.Column("payload_digest", IDENTITY, nullable=False),
+    sa.Column("payload", BODY, nullable=False),
+    sa.Column("remote_id", IDENTITY),
     sa.Column("view_digest", IDENTITY, nullable=False),
     sa.Column("principal_id", IDENTITY, nullable=False),
     sa.Column("generation", COUNT, nullable=False),

@@ -98,6 +98,8 @@ class Start:
     evidence: tuple[Evidence, ...]
     earlier: Attempt | None
     """The newest earlier attempt of this command that may have had an effect, while it was safe to repeat."""
+    first_dispatched_at: int | None
+    """When the command was first dispatched with a possible effect: a replay window counts from then (PROTOCOL D7)."""
     lineage: Lineage | None
 
 
@@ -106,8 +108,8 @@ class Ending:
     """How one attempt ended, as its live claimant says, and what the policy needs to know.
 
     `effect_free` tells that nothing happened: nothing was sent, or the provider's contract proves it of this answer.
-    `settles_earlier` tells that the answer speaks for every earlier attempt of the command too. `give_up` asks for no
-    further try. `jitter` is uniform in [0, 1), drawn before the transaction.
+    `give_up` asks for no further try. `jitter` is uniform in [0, 1), drawn before the transaction. REJECTED has to
+    speak for every earlier attempt of the command as well; the classification sees to that.
     """
 
     outcome: Outcome
@@ -117,7 +119,6 @@ class Ending:
     status: int | None = None
     retry_after_us: int = 0
     effect_free: bool = False
-    settles_earlier: bool = False
     give_up: bool = False
     jitter: float = 0.5
 
@@ -156,16 +157,13 @@ def next_step(
 ) -> NextStep:
     """The one automatic next action of an outcome (authority §6), within the bounds of the binding's policy.
 
-    `earlier`: an earlier attempt of the command may have had an effect, so that only an answer that speaks for it, or
-    an acceptance, may end the command as known.
+    `earlier`: an earlier attempt of the command may have had an effect, so giving up does not end it as dead.
     """
     policy = terms.policy
     match ending.outcome:
         case Outcome.ACCEPTED:
             return NextStep(Outcome.ACCEPTED, Event.SUCCEED, ended_as=EndedAs.ACCEPTED)
         case Outcome.REJECTED:
-            if earlier and not ending.settles_earlier:
-                return _unknown(Outcome.REJECTED, Unresolved.EARLIER)
             event = Event.SUCCEED if terms.wants_rejected_result else Event.DIE
             return NextStep(Outcome.REJECTED, event, failure_class="rejected", ended_as=EndedAs.REJECTED)
         case Outcome.OUTCOME_UNKNOWN:
@@ -245,6 +243,37 @@ class Marked:
 
 
 MarkResult = Marked | RefusedMark
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A claimed reconciliation: the attempt in question and all that is known of it."""
+
+    claimed: Claimed
+    attempt: Attempt | None
+    command: Command | None
+    attempt_status: int | None
+    evidence: tuple[Evidence, ...]
+    first_dispatched_at: int | None
+    open_probe: Attempt | None
+    decided: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicted:
+    """A verdict on an attempt, from a probe, late evidence or an operator, to be recorded as its disposition.
+
+    `resend` asks for a successor when there was no effect; it is allowed only where the provider rejects duplicates,
+    the sender recorded that it closed unsent, or an operator decides (PROTOCOL H3).
+    """
+
+    verdict: Verdict
+    reason: str
+    evidence_version: int
+    names_attempt: bool = False
+    result_json: str = "{}"
+    resend: bool = False
+    ends_dead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

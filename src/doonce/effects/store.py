@@ -211,6 +211,7 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
                 open_attempt=open_attempt,
                 evidence=tuple(evidence[open_attempt.id]) if open_attempt is not None else (),
                 earlier=_earlier(past.get(c.item.subject_id, [])),
+                first_dispatched_at=first_dispatched_at(past.get(c.item.subject_id, [])),
                 lineage=lineage.get(c.item.id),
             )
         )
@@ -225,6 +226,12 @@ def _earlier(attempts: Sequence[Attempt]) -> Attempt | None:
         if attempt.outcome is Outcome.REPLAY_SAFE_RETRY and not attempt.effect_free
     )
     return next(unproven, None)
+
+
+def first_dispatched_at(attempts: Sequence[Attempt]) -> int | None:
+    """When the first attempt was dispatched that is not proven to have done nothing; None when there is none."""
+    times = [attempt.dispatched_at for attempt in attempts if not attempt.effect_free]
+    return min((time for time in times if time is not None), default=None)
 
 
 def _lineage(work_ids: Iterable[str]) -> Txn[dict[str, Lineage]]:

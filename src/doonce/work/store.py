@@ -138,7 +138,15 @@ def _sweep(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
+def _plain_items(dialect: Dialect) -> sa.Select[Any]:
+    ids = dialect.batch("ids", id=IDENTITY)
+    return sa.select(*[work_item.c[name] for name in READ_COLUMNS]).where(
+        work_item.c.id.in_(sa.select(ids.c.id).select_from(ids.source))
+    )
+
+
 CANDIDATES = Statement("work.candidates", _candidates)
+PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
 LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
 LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(dialect, skip_locked=True))
 TAKE = Statement("work.take", _take)
