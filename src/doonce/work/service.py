@@ -35,7 +35,8 @@ class WorkerSettings:
 
     `lease_us`: how long a claim lasts without renewal; a crash delays its items by as much. `poll_seconds`: how often
     a claimer looks without a hint. `gather_seconds`: how long a nearly full worker waits for more room before it
-    claims again, so that claims stay batches. `expiries_max`: consecutive lost leases before an item must run alone.
+    claims again, so that claims stay batches. `expiries_max`: consecutive lost leases before an item must run alone;
+    `suspects_seconds`: how often to look for such items.
     """
 
     concurrency: int = 64
@@ -44,6 +45,7 @@ class WorkerSettings:
     gather_seconds: float = 0.002
     expiries_max: int = 5
     scopes_per_claim: int = 16
+    suspects_seconds: float = 5.0
 
 
 class WorkObserver(Protocol):
@@ -70,6 +72,12 @@ class ProcessGate:
         """One unit has ended."""
         self.running -= 1
         self.changed.set()
+
+    async def empty(self) -> None:
+        """Wait until nothing runs and nobody is claiming."""
+        while self.running:
+            self.changed.clear()
+            await self.changed.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,7 @@ class Worker(Generic[Unit]):
         self._room = asyncio.Event()
         self._stopping = asyncio.Event()
         self._turn = 0
+        self._look_for_suspects_ns = 0
         self.leases = Leases(database, identity, settings.lease_us, observer)
         self.settlements: Committer[Settlement, Settled] = Committer(
             database,
@@ -208,11 +217,15 @@ class Worker(Generic[Unit]):
             free = self._settings.concurrency - len(self._tasks)
             if free < 1:
                 return
+        if await self._suspects_wait() and await self._claim_alone():
+            return
         free = self._settings.concurrency - len(self._tasks)
-        took = await self._claim(free, alone=False)
+        self._gate.enter()
+        try:
+            took = await self._claim(free, alone=False)
+        finally:
+            self._gate.leave()
         if took < free:
-            if took == 0 and self._gate.running == 0 and await self._claim_alone():
-                return
             await self._pause(self._settings.poll_seconds * random.uniform(0.5, 1.0))  # noqa: S311 (spreads polls)
 
     def _ready(self) -> bool:
@@ -273,10 +286,22 @@ class Worker(Generic[Unit]):
         self._turn = start + self._settings.scopes_per_claim
         return tuple((*scopes[start:], *scopes[:start])[: self._settings.scopes_per_claim])
 
+    async def _suspects_wait(self) -> bool:
+        """Whether an item waits to run alone; asked now and then, since it stops everything else."""
+        now_ns = boottime_ns()
+        if now_ns < self._look_for_suspects_ns:
+            return False
+        self._look_for_suspects_ns = now_ns + int(self._settings.suspects_seconds * 1e9)
+        try:
+            return await self._database.read(store.suspects_wait, self._work.family)
+        except (DoonceError, DatabaseFault):
+            return False
+
     async def _claim_alone(self) -> bool:
-        """Run one suspect with nothing else in this process; dying now convicts it, and nobody else."""
+        """Run one suspect with nothing else in this process; dying now convicts it, and nobody else (W2)."""
         self._gate.alone = True
         try:
+            await self._gate.empty()
             took = await self._claim(1, alone=True)
             while self._tasks:
                 await asyncio.wait(self._tasks)
