@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,13 +43,13 @@ class EngineSettings:
     """
 
     deployment: str = "default"
-    effects: WorkerSettings = WorkerSettings()
-    reconciles: WorkerSettings = WorkerSettings(concurrency=16)
-    completions: WorkerSettings = WorkerSettings(concurrency=32)
-    dispatch: DispatchSettings = DispatchSettings()
-    reconcile: ReconcileSettings = ReconcileSettings()
-    completion: CompletionSettings = CompletionSettings()
-    client: ClientSettings = ClientSettings()
+    effects: WorkerSettings = field(default_factory=WorkerSettings)
+    reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
+    completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    dispatch: DispatchSettings = field(default_factory=DispatchSettings)
+    reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
+    completion: CompletionSettings = field(default_factory=CompletionSettings)
+    client: ClientSettings = field(default_factory=ClientSettings)
     sweep_seconds: float = 5.0
     sweep_rows: int = 500
     stop_seconds: float = 30.0
@@ -108,7 +108,7 @@ class Engine:
 
     def start(self, families: Sequence[Family] = tuple(Family)) -> None:
         """Start working these families in the background, and the sweep."""
-        makers = {
+        makers: dict[Family, Callable[[], Worker[Any]]] = {
             Family.EFFECT: self._effect_worker,
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
@@ -152,14 +152,21 @@ class Engine:
     def _effect_worker(self) -> Worker[Start]:
         settings = self.settings.effects
         dispatcher = Dispatcher(
-            self.database, self.views, self._caller(), self.settings.deployment, self.metrics, settings.lease_us
+            self.database,
+            self.views,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+            settings.lease_us,
         )
 
         def prepare(request: work.ClaimRequest) -> PrepareRequest:
             return PrepareRequest(request, tuple(new_id("att") for _ in range(request.rows_max)))
 
         return self._worker(
-            FamilyWork(Family.EFFECT.value, prepare, claim_and_prepare, lambda start: start.claimed, dispatcher.run),
+            FamilyWork(
+                Family.EFFECT.value, prepare, claim_and_prepare, lambda start: start.claimed, dispatcher.run
+            ),
             settings,
         )
 
@@ -176,7 +183,11 @@ class Engine:
         )
         return self._worker(
             FamilyWork(
-                Family.RECONCILE.value, _as_it_is, claim_questions, lambda question: question.claimed, reconciler.run
+                Family.RECONCILE.value,
+                _as_it_is,
+                claim_questions,
+                lambda question: question.claimed,
+                reconciler.run,
             ),
             settings,
         )
@@ -187,7 +198,11 @@ class Engine:
         )
         worker = self._worker(
             FamilyWork(
-                Family.COMPLETION.value, _as_it_is, claim_completions, lambda completion: completion.claimed, completer.run
+                Family.COMPLETION.value,
+                _as_it_is,
+                claim_completions,
+                lambda completion: completion.claimed,
+                completer.run,
             ),
             self.settings.completions,
         )

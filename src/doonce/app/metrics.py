@@ -29,7 +29,10 @@ class Metrics:
             registry=self.registry,
         )
         self._marks_refused = Counter(
-            "doonce_marks_refused_total", "Dispatch marks refused, by fence.", ["fence"], registry=self.registry
+            "doonce_marks_refused_total",
+            "Dispatch marks refused, by fence.",
+            ["fence"],
+            registry=self.registry,
         )
         self._rollbacks = Counter(
             "doonce_database_rollbacks_total",
@@ -72,7 +75,9 @@ class Metrics:
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
-        self.ready = Gauge("doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry)
+        self.ready = Gauge(
+            "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
+        )
 
     def claimed(self, family: str, items: int) -> None:
         """Count a claim."""

@@ -141,7 +141,8 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
     """SQLAlchemy's compiler for a dialect, with the parameter style of the raw driver."""
     if name is DialectName.SQLITE:
         return sqlite.dialect(paramstyle="qmark")
-    return postgresql_asyncpg.dialect()
+    dialect: sa.Dialect = postgresql_asyncpg.dialect()  # type: ignore[no-untyped-call]  # untyped upstream
+    return dialect
 
 
 def _compile(build: Build, name: DialectName) -> Compiled:
