@@ -85,11 +85,15 @@ class Committer(Generic[Item, Outcome]):
         """
         size = self._size(item)
         if size > self._settings.bytes_max:
-            raise Exhausted(f"one row of {size} bytes is over the flush limit of {self._settings.bytes_max} bytes")
+            raise Exhausted(
+                f"one row of {size} bytes is over the flush limit of {self._settings.bytes_max} bytes"
+            )
         while len(self._queue) >= self._settings.queue_rows_max:
             self._room.clear()
             await self._room.wait()
-        queued = _Queued[Item, Outcome](item, self._key(item), size, asyncio.get_running_loop().create_future())
+        queued = _Queued[Item, Outcome](
+            item, self._key(item), size, asyncio.get_running_loop().create_future()
+        )
         self._queue.append(queued)
         self._schedule()
         try:
@@ -134,15 +138,17 @@ class Committer(Generic[Item, Outcome]):
         sealed: dict[str, _Queued[Item, Outcome]] = {}
         left: list[_Queued[Item, Outcome]] = []
         size = 0
+        closed = False
         for queued in self._queue:
             if queued.done.cancelled():
                 continue
             full = len(sealed) >= self._settings.rows_max or size + queued.bytes > self._settings.bytes_max
-            if full or queued.key in sealed or (sealed and queued.alone) or any(q.alone for q in sealed.values()):
+            if closed or full or queued.key in sealed or (sealed and queued.alone):
                 left.append(queued)
                 continue
             sealed[queued.key] = queued
             size += queued.bytes
+            closed = queued.alone
         self._queue = left
         if len(left) < self._settings.queue_rows_max:
             self._room.set()

@@ -23,6 +23,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.points import Points
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.statement import DialectName
@@ -83,6 +84,7 @@ class Database:
         self.settings = settings or RetrySettings()
         self.wakeups = Wakeups()
         self.observer: Observer = SilentObserver()
+        self.points = Points()
         self.clock_watch = ClockWatch(self.settings.clock_tolerance_us, self.settings.clock_hold_us)
 
     async def transact(self, operation: Callable[..., Txn[T]], *args: Any) -> T:
@@ -102,7 +104,7 @@ class Database:
 
             def factory(topics: list[str] = topics) -> Txn[T]:
                 topics.clear()
-                return self._observed(operation(*args), topics)
+                return self._observed(operation.__name__, operation(*args), topics)
 
             try:
                 result = await self.driver.run(factory, readonly=False)
@@ -116,19 +118,21 @@ class Database:
             except DatabaseFault as fault:
                 raise self._translate(fault) from fault
             else:
+                self.points.reach(f"{operation.__name__}.after_commit")
                 for topic in topics:
                     self.wakeups.wake(topic)
                 return result
             await asyncio.sleep(self._pause_seconds(attempt))
         raise unknown or Unavailable("the database did not answer")
 
-    def _observed(self, transaction: Txn[T], topics: list[str]) -> Txn[T]:
+    def _observed(self, name: str, transaction: Txn[T], topics: list[str]) -> Txn[T]:
         value: Any = None
         while True:
             try:
                 call = transaction.send(value)
             except StopIteration as stop:
                 result: T = stop.value
+                self.points.reach(f"{name}.before_commit")
                 return result
             host_us = boottime_ns() // 1000
             value = yield call
@@ -164,10 +168,13 @@ class Database:
 
     def _translate(self, fault: DatabaseFault) -> Exception:
         if isinstance(fault, OutOfSpace):
-            return Exhausted("the database's disk is full; nothing was written", hint="free space, then try again")
+            return Exhausted(
+                "the database's disk is full; nothing was written", hint="free space, then try again"
+            )
         if isinstance(fault, SchemaFault):
             return Unavailable(
-                f"the database is not what this release needs: {fault}", hint="run `doonce migrate` with this URL"
+                f"the database is not what this release needs: {fault}",
+                hint="run `doonce migrate` with this URL",
             )
         return fault
 

@@ -102,6 +102,7 @@ class PostgresqlDriver:
             return result
 
     async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
+        result: T
         try:
             await connection.raw.execute(BEGIN + " READ ONLY" if readonly else BEGIN)
             value: Any = None
@@ -109,7 +110,7 @@ class PostgresqlDriver:
                 try:
                     call = transaction.send(value)
                 except StopIteration as stop:
-                    result: T = stop.value
+                    result = stop.value
                     break
                 value = await self._carry_out(connection, call)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError, OverflowError) as error:
@@ -224,7 +225,11 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     arrays = [
         sa.bindparam(name, type_=postgresql_dialect.ARRAY(_plain(table.c[name].type))) for name in columns
     ]
-    source = sa.func.unnest(*arrays).table_valued(*[sa.column(name) for name in columns]).render_derived(name="batch")
+    source = (
+        sa.func.unnest(*arrays)
+        .table_valued(*[sa.column(name) for name in columns])
+        .render_derived(name="batch")
+    )
     statement = postgresql_dialect.insert(table).from_select(
         list(columns), sa.select(*[source.c[name] for name in columns])
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
@@ -23,13 +25,15 @@ MICROSECONDS = sa.BigInteger()
 COUNT = sa.BigInteger()
 BODY = sa.LargeBinary().with_variant(postgresql.BYTEA(), "postgresql")
 
-HOT_ROW = {"postgresql_with": {"fillfactor": "70"}}
+HOT_ROW: dict[str, Any] = {"postgresql_with": {"fillfactor": "70"}}
 """Room for updates in place: no index covers a column that a step changes."""
 
 clock = sa.Table(
     "doonce_clock",
     metadata,
-    sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    sa.Column(
+        "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False
+    ),
     sa.Column("now_us", MICROSECONDS, nullable=False),
 )
 """SQLite's clock: the newest time given out. PostgreSQL has its own, and leaves this row alone."""

@@ -83,7 +83,9 @@ class SqliteDriver:
         if self._writer is None:
             with self._opening:
                 if self._writer is None:
-                    self._writer = threading.Thread(target=self._write_loop, name="doonce-sqlite-write", daemon=True)
+                    self._writer = threading.Thread(
+                        target=self._write_loop, name="doonce-sqlite-write", daemon=True
+                    )
                     self._writer.start()
 
     def _write_loop(self) -> None:
@@ -116,6 +118,7 @@ class SqliteDriver:
 
     def _transaction(self, connection: sqlite3.Connection, side: int, transaction: Txn[T]) -> T:
         newest_us: list[int] = []
+        result: T
         try:
             connection.execute("BEGIN IMMEDIATE")
             value: Any = None
@@ -123,7 +126,7 @@ class SqliteDriver:
                 try:
                     call = transaction.send(value)
                 except StopIteration as stop:
-                    result: T = stop.value
+                    result = stop.value
                     break
                 value = self._carry_out(connection, call, newest_us)
         except BaseException as error:

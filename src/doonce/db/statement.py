@@ -49,13 +49,18 @@ class Dialect:
         self.batches[name] = tuple(columns)
         if self.name is DialectName.POSTGRESQL:
             arrays = [
-                sa.bindparam(f"{name}__{column}", type_=postgresql.ARRAY(kind)) for column, kind in columns.items()
+                sa.bindparam(f"{name}__{column}", type_=postgresql.ARRAY(kind))
+                for column, kind in columns.items()
             ]
             declared = [sa.column(column, kind) for column, kind in columns.items()]
             return Batch(sa.func.unnest(*arrays).table_valued(*declared).render_derived(name=name))
-        source = sa.func.json_each(sa.bindparam(name, type_=sa.Text())).table_valued("value").alias(f"{name}_json")
+        source = (
+            sa.func.json_each(sa.bindparam(name, type_=sa.Text())).table_valued("value").alias(f"{name}_json")
+        )
         values = [
-            sa.func.json_extract(source.c.value, sa.literal_column(f"'$[{position}]'"), type_=kind).label(column)
+            sa.func.json_extract(source.c.value, sa.literal_column(f"'$[{position}]'"), type_=kind).label(
+                column
+            )
             for position, (column, kind) in enumerate(columns.items())
         ]
         return Batch(sa.select(*values).subquery(name))

@@ -78,7 +78,11 @@ def fetch(statement: Statement, **params: Any) -> Txn[list[Row]]:
 
 
 def insert_many(
-    table: sa.Table, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]], *, skip_conflicts: bool = False
+    table: sa.Table,
+    columns: tuple[str, ...],
+    rows: Iterable[tuple[Any, ...]],
+    *,
+    skip_conflicts: bool = False,
 ) -> Txn[None]:
     """Insert rows as one set; nothing is sent for an empty one."""
     listed = list(rows)

@@ -154,6 +154,7 @@ class Item:
     lease_until: int
     ownership_epoch: int
     cancel_requested: bool
+    predecessor: str | None
 
 
 @dataclass(frozen=True, slots=True)

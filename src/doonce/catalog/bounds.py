@@ -1,0 +1,35 @@
+"""Bounds of what a pack and a binding may ask for, each with its reason."""
+
+from typing import Final
+
+SECOND_US: Final = 1_000_000
+
+CALL_BUDGET_US_MAX: Final = 120 * SECOND_US
+"""One call: a lease is extended by it, and a crashed worker's target waits that long."""
+
+SEND_WINDOW_US_MAX: Final = 30 * SECOND_US
+"""From mark to first byte; the longer it is, the later a verdict of no effect may come (PROTOCOL H3)."""
+
+REPLAY_MARGIN_US: Final = 30 * SECOND_US
+"""Taken off every replay window: clocks of two companies, and a request that lingers on its way (D7)."""
+
+RETRY_AFTER_US_MAX: Final = 24 * 3_600 * SECOND_US
+"""The longest wait that a provider may ask for; daily quotas reset within it."""
+
+SUMMARY_BYTES_MAX: Final = 255
+"""A line for people."""
+
+OPERATIONS_MAX: Final = 500
+"""Operations of one pack."""
+
+RESULT_VALUE_CHARACTERS_MAX: Final = 4_096
+"""One extracted text; a longer one is left out of the result."""
+
+RECEIPT_VALUE_CHARACTERS_MAX: Final = 255
+"""One safe header of an answer; a longer one is cut."""
+
+HEADER_VALUE_BYTES_MAX: Final = 1_024
+"""One declared or derived request header."""
+
+RETRY_AFTER_SILENT_US_MAX: Final = 3_600 * SECOND_US
+"""The longest wait that a provider may ask for where the pack is silent and a repetition is harmless."""

@@ -1,0 +1,174 @@
+"""Whether a pack or a view is complete enough to act on; the same check at publication and at every opening.
+
+A view that refers to something it does not hold, or that a hand wrote so that it could repeat an effect, is
+refused before the first request, not found out by one.
+"""
+
+from collections.abc import Mapping
+
+from doonce.base.errors import Invalid
+from doonce.base.limits import LIMITS, check_text
+from doonce.catalog.bounds import OPERATIONS_MAX
+from doonce.catalog.closure_answers import check_answers
+from doonce.catalog.closure_probe import check_probe
+from doonce.catalog.closure_request import check_request
+from doonce.catalog.model import FieldMap, OperationContract, Pack, ParameterKind, ViewDocument
+from doonce.catalog.reading import Place
+from doonce.catalog.schemas import properties, required
+from doonce.catalog.templates import check_segment_value, encoded_path
+
+
+def check_pack(place: Place, pack: Pack) -> None:
+    """Raise one `Invalid` for the first thing in a pack that is missing, contradictory or unsafe."""
+    if bool(pack.origins) == pack.origin_from_binding:
+        raise place.fault(
+            "origins",
+            "a pack has either origins or origin_from_binding = true",
+            'write origins = ["https://host"]',
+        )
+    for origin in pack.origins:
+        if not origin.startswith("https://"):
+            raise place.fault("origins", "a pack's own origins are https", 'write "https://host"')
+        check_origin(place, "origins", origin)
+    if not pack.operations or len(pack.operations) > OPERATIONS_MAX:
+        raise place.fault("operations", f"a pack has 1 to {OPERATIONS_MAX} operations")
+    kinds = {name: parameter.kind for name, parameter in pack.parameters.items()}
+    check_operations(place, pack.operations, kinds, pack.objects, pack.auth.header)
+
+
+def check_view(place: Place, view: ViewDocument) -> None:
+    """Raise one `Invalid` for a view that is not complete enough to execute every operation that it offers."""
+    check_origin(place, "origin", view.origin)
+    if not view.offered:
+        raise place.fault("operations", "no operation is offered", "name at least one operation of the pack")
+    for name in view.offered:
+        if name not in view.operations:
+            raise place.fault("operations", f"there is no operation {name!r}", _choices(view.operations))
+    check_operations(place, view.operations, view.parameter_kinds, view.objects, view.auth.header)
+    _check_parameters(place, view)
+    for name, fields in view.fields.items():
+        if name not in view.objects:
+            raise place.inner("fields").fault(name, "the pack has no such object", _choices(view.objects))
+        check_field_map(place.inner("fields").inner(name), fields, view.objects[name])
+    for name in view.offered:
+        _check_mapping(place, name, view.operations[name], view)
+
+
+def check_operations(
+    place: Place,
+    operations: Mapping[str, OperationContract],
+    parameters: Mapping[str, ParameterKind],
+    objects: Mapping[str, tuple[str, ...]],
+    auth_header: str,
+) -> None:
+    """Raise one `Invalid` for the first operation that is incomplete or that contradicts itself."""
+    for name, operation in operations.items():
+        inner = place.inner("operations").inner(name)
+        if operation.object is not None and operation.object not in objects:
+            raise inner.fault("object", f"there is no object {operation.object!r}", _choices(objects))
+        fields = frozenset(objects[operation.object]) if operation.object else frozenset()
+        used = check_request(inner, operation, parameters, fields, auth_header)
+        check_answers(inner, operation)
+        if operation.probe is not None:
+            used |= check_probe(inner, operation, operation.probe, operations, parameters)
+        for field in sorted(properties(operation.payload_schema)):
+            if field not in used:
+                raise inner.fault(
+                    "payload_schema",
+                    f"the payload field {field!r} goes nowhere",
+                    "put it into target, query or body",
+                )
+
+
+def check_origin(place: Place, field: str, origin: str) -> None:
+    """Raise `Invalid` unless `origin` is spelled `http(s)://host[:port]`, lower-case, without anything more."""
+    scheme, separator, host = origin.partition("://")
+    name, _, port = host.rpartition(":") if ":" in host and not host.endswith("]") else (host, "", "")
+    plain = name.strip("[]").replace(".", "").replace("-", "").replace(":", "")
+    default = {"https": "443", "http": "80"}.get(scheme)
+    fits = (
+        separator
+        and default is not None
+        and plain.isascii()
+        and plain.isalnum()
+        and origin == origin.lower()
+        and len(host) <= 253
+        and (":" not in host or host.endswith("]") or _is_port(port))
+        and (name.startswith("[") == name.endswith("]"))
+        and ("[" in name or ":" not in name)
+        and port != default
+    )
+    if not fits:
+        raise place.fault(
+            field, "is not an origin", 'write "https://host" or "https://host:8443", without a path'
+        )
+
+
+def check_field_map(place: Place, fields: FieldMap, known: tuple[str, ...]) -> None:
+    """Raise `Invalid` where a field has two owners, two names, or is not one of the object's."""
+    owner: dict[str, str] = {}
+    own_names: set[str] = set()
+    for direction, mapping in (("outbound", fields.outbound), ("inbound", fields.inbound)):
+        for own_name, field in mapping.items():
+            here = place.inner(direction)
+            check_text(f"{here.file}: [{here.table}] {own_name}", own_name, LIMITS.name_bytes_max)
+            if field not in known:
+                raise here.fault(own_name, f"the object has no field {field!r}", _choices(known))
+            if field in owner:
+                what = "has two owners" if owner[field] != direction else "is mapped twice"
+                raise here.fault(
+                    own_name, f"the field {field!r} {what}", "keep it in one place of one direction"
+                )
+            if own_name in own_names:
+                raise here.fault(own_name, "the name has two owners", "keep it in one direction")
+            owner[field] = direction
+            own_names.add(own_name)
+
+
+def _check_parameters(place: Place, view: ViewDocument) -> None:
+    inner = place.inner("parameters")
+    for name in sorted(set(view.parameters) ^ set(view.parameter_kinds)):
+        if name in view.parameters:
+            raise inner.fault(name, "the pack has no such parameter", _choices(view.parameter_kinds))
+        raise inner.fault(name, "missing", f'write {name} = "…"')
+    for name, value in view.parameters.items():
+        try:
+            if view.parameter_kinds[name] is ParameterKind.PATH:
+                encoded_path(name, value)
+            else:
+                check_segment_value(name, value)
+        except Invalid as fault:
+            raise inner.fault(name, fault.message, fault.hint) from None
+
+
+def _check_mapping(place: Place, name: str, operation: OperationContract, view: ViewDocument) -> None:
+    if operation.object is None:
+        return
+    known = frozenset(view.objects[operation.object])
+    here = place.inner("fields").inner(operation.object)
+    if operation.object not in view.fields:
+        raise here.fault(
+            "", f"the operation {name!r} needs a field mapping", 'write outbound = { yours = "theirs" }'
+        )
+    outbound = view.fields[operation.object].outbound
+    for field in sorted((required(operation.payload_schema) & known) - set(outbound.values())):
+        raise here.fault("outbound", f"{name!r} requires the field {field!r}", f'map it: yours = "{field}"')
+    plain = set(properties(operation.payload_schema)) - known
+    for own_name in sorted(plain & {*outbound, *view.fields[operation.object].inbound}):
+        raise here.fault(
+            own_name, f"{name!r} has a payload field of that name", "choose another name for yours"
+        )
+
+
+def _is_port(text: str) -> bool:
+    return (
+        text.isascii()
+        and text.isdecimal()
+        and not text.startswith("0")
+        and len(text) <= 5
+        and int(text) <= 65_535
+    )
+
+
+def _choices(names: "Mapping[str, object] | tuple[str, ...]") -> str:
+    return f"write one of {', '.join(sorted(names))}" if names else "there is none"

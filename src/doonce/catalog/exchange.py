@@ -1,0 +1,73 @@
+"""What goes to a provider and what comes back, as plain values that the pure functions here take and return."""
+
+from dataclasses import dataclass
+
+from doonce.catalog.model import Outcome, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRequest:
+    """A rendered request, without the secret: the same bytes on every attempt (PROTOCOL F5).
+
+    `target` is relative to `origin` (path and query); `headers` hold no secret; `body_sha256` is
+    `sha256:<hex>` of the raw body.
+    """
+
+    method: str
+    origin: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    body_sha256: str
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer with a status; `complete` is False when it was cut, malformed or over a bound (`reason` says)."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    complete: bool = True
+    reason: str = ""
+
+    def header(self, name: str) -> str | None:
+        """Return the value of the header `name` (lower case), None where it is absent or given twice."""
+        values = [value for key, value in self.headers if key.lower() == name]
+        return values[0] if len(values) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What one attempt's end means.
+
+    `result` is a JSON object for the application (None where there is none), `retry_after_us` the provider's
+    wish (bounded by the pack), `verify` asks for the probe now: the provider refused a repetition, and the
+    effect may be there. `for_later` says that the provider accepted the request and has yet to act on it.
+    `receipt` are the declared safe headers of the answer.
+    """
+
+    outcome: Outcome
+    reason: str
+    result: bytes | None = None
+    retry_after_us: int | None = None
+    verify: bool = False
+    for_later: bool = False
+    receipt: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a probe's answer proves about an attempt.
+
+    `names_attempt` says that the evidence cannot stem from anything else, so that a lane need not be held to
+    the in-flight horizon (PROTOCOL L4). `not_before_us` is set where the finding came too early to count
+    (PROTOCOL H3): probe again then. `result` is a JSON object, as a direct answer would have given.
+    """
+
+    verdict: Verdict
+    evidence: str
+    names_attempt: bool = False
+    result: bytes | None = None
+    not_before_us: int | None = None

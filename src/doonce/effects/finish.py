@@ -1,0 +1,183 @@
+"""The end of an attempt: its outcome, its work item, its command and what follows, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import sqlalchemy as sa
+
+from doonce.catalog.model import Outcome
+from doonce.commands import store as commands
+from doonce.commands.model import Command, EndedAs
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.statement import Dialect, Statement
+from doonce.db.transaction import Txn, clock, fetch
+from doonce.effects.model import Attempt, AttemptState, Ending, NextStep, Terms, Unresolved, next_step
+from doonce.effects.store import lock_attempts
+from doonce.effects.tables import effect_attempt
+from doonce.ownership import store as ownership
+from doonce.ownership.model import Family
+from doonce.work import lanes as lane_store
+from doonce.work import settle
+from doonce.work import store as work
+from doonce.work.model import Claimed, NewItem, Settled, Settlement, live
+
+
+def _end(dialect: Dialect) -> sa.Update:
+    names = {
+        "outcome": IDENTITY, "reason": IDENTITY, "effect_free": COUNT, "settled_by": IDENTITY, "status": COUNT,
+        "receipt": IDENTITY, "result": IDENTITY,
+    }  # fmt: skip
+    ends = dialect.batch("ends", id=IDENTITY, **names)
+    return (
+        sa.update(effect_attempt)
+        .where(effect_attempt.c.id == ends.c.id, effect_attempt.c.outcome.is_(None))
+        .values(
+            state=AttemptState.ENDED.value,
+            ended_at=sa.bindparam("now_us", type_=MICROSECONDS),
+            **{name: ends.c[name] for name in names},
+        )
+    )
+
+
+END = Statement("effects.end", _end)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How the live claimant of an effect says that its attempt ended.
+
+    `attempt_id` may be an attempt that an earlier claimant left open: the next one settles it first.
+    """
+
+    claimed: Claimed
+    deployment: str
+    command: Command
+    attempt_id: str
+    ending: Ending
+    terms: Terms
+    earlier: Attempt | None
+
+
+class Finished(str, Enum):
+    """What became of a finish."""
+
+    DONE = "done"
+    REPEATED = "repeated"
+    STALE = "stale"
+
+
+def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]]:
+    """End attempts with all that follows: the item's next state, the command's end and completion, reconciliation.
+
+    Each is judged on its own under its live token and epoch (PROTOCOL W4); a stale one changes nothing, and what it saw
+    should be appended as late evidence. A rerun after an unknown commit answers as before.
+    """
+    claims = [row.claimed for row in rows]
+    owners = yield from ownership.fence(claimed.item.family for claimed in claims)
+    held = yield from lane_store.lock(settle.lanes_of(claims))
+    items = yield from work.lock_items(claimed.item.id for claimed in claims)
+    attempts = yield from lock_attempts(row.attempt_id for row in rows)
+    now_us = yield from clock()
+    results: list[tuple[Finished, NextStep | None]] = []
+    steps: list[tuple[Finish, NextStep]] = []
+    for row in rows:
+        item, attempt = items.get(row.claimed.item.id), attempts.get(row.attempt_id)
+        owner = owners.get(row.claimed.item.family)
+        if attempt is not None and attempt.outcome is not None and attempt.settled_by == row.claimed.token:
+            results.append((Finished.REPEATED, None))
+        elif (
+            item is None
+            or attempt is None
+            or attempt.outcome is not None
+            or owner is None
+            or not owner.lets_finish(row.deployment, row.claimed.epoch)
+            or not live(item, row.claimed, now_us)
+        ):
+            results.append((Finished.STALE, None))
+        else:
+            step = next_step(
+                item, row.ending, row.terms, now_us, poison=row.claimed.poison, earlier=row.earlier is not None
+            )
+            results.append((Finished.DONE, step))
+            steps.append((row, step))
+    if steps:
+        yield from fetch(END, ends=[_end_row(row, step) for row, step in steps], now_us=now_us)
+        outcomes = yield from settle.apply([_settlement(row, step) for row, step in steps], items, held, now_us)
+        if any(outcome is not Settled.DONE for outcome in outcomes):
+            raise AssertionError("an item that was live under its lock refused its settlement")
+        yield from lane_store.save(held.values())
+        yield from _follow(steps, now_us)
+    return results
+
+
+def _end_row(row: Finish, step: NextStep) -> tuple[Any, ...]:
+    ending = row.ending
+    return (
+        row.attempt_id, step.outcome.value, ending.reason, int(effect_free(ending)), row.claimed.token, ending.status,
+        ending.receipt_json, ending.result_json,
+    )  # fmt: skip
+
+
+def effect_free(ending: Ending) -> bool:
+    """Whether an ending proves that its attempt did nothing."""
+    return ending.effect_free or ending.outcome in (Outcome.RETRYABLE_PRE_DISPATCH, Outcome.REJECTED)
+
+
+def _settlement(row: Finish, step: NextStep) -> Settlement:
+    return Settlement(
+        claimed=row.claimed,
+        event=step.event,
+        delay_us=step.delay_us,
+        failed=step.failed,
+        failure_class=step.failure_class,
+        summary=row.ending.reason,
+        hold_lane_for=_unresolved_attempt(row, step),
+    )
+
+
+def _unresolved_attempt(row: Finish, step: NextStep) -> str | None:
+    match step.unresolved:
+        case Unresolved.NONE:
+            return None
+        case Unresolved.THIS:
+            return row.attempt_id
+        case Unresolved.EARLIER:
+            return row.earlier.id if row.earlier is not None else None
+
+
+def _follow(steps: Sequence[tuple[Finish, NextStep]], now_us: int) -> Txn[None]:
+    """End commands, and for each unresolved attempt create its reconciliation and a notice that is not the end."""
+    ends: list[tuple[Command, EndedAs, str | None, str, str]] = []
+    follow: list[NewItem] = []
+    for row, step in steps:
+        if step.ended_as is not None:
+            ends.append((row.command, step.ended_as, row.attempt_id, row.ending.result_json, row.ending.reason))
+        attempt_id = _unresolved_attempt(row, step)
+        if attempt_id is not None:
+            follow += [_about(attempt_id, row.command, family) for family in (Family.RECONCILE, Family.COMPLETION)]
+    if ends:
+        yield from commands.end(ends, now_us)
+    yield from work.insert(follow)
+
+
+def _about(attempt_id: str, command: Command, family: Family) -> NewItem:
+    return NewItem(
+        id=derived_id(attempt_id, family),
+        family=family.value,
+        scope=command.scope,
+        subject_kind="attempt",
+        subject_id=attempt_id,
+        view_digest=command.pins.view_digest,
+    )
+
+
+def derived_id(attempt_id: str, family: Family) -> str:
+    """The id of an attempt's reconciliation or notice: derived, so that there can be one of each only."""
+    digits = attempt_id[4:]
+    return f"wrk_{digits[:12]}{'8' if family is Family.RECONCILE else '9'}{digits[13:]}"
+
+

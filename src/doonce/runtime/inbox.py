@@ -1,0 +1,96 @@
+"""Learning what became of a command, inside the application's own transaction (PROTOCOL K1, K3).
+
+    with engine.begin() as connection:
+        receipt = inbox.apply(connection, notice, project)
+
+One operation locks the outbox row, checks the notice against it, runs the application's projection and writes
+the receipt. There is no way to do one without the others.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+
+from doonce.base.ids import new_id
+from doonce.base.limits import LIMITS, check_text
+from doonce.runtime import inbox_store as store
+from doonce.runtime.connections import advance, execute, execute_async, runner
+from doonce.runtime.model import Note, Project
+from doonce.wire import CompletionNotice, CompletionReceipt, verify_notice
+
+AnyAsync = TypeVar("AnyAsync", bound=AsyncConnection | AsyncSession)
+
+Projection = Callable[[Any, CompletionNotice], None]
+"""Writes what a notice means for the application's records, with the connection that it is given."""
+
+AsyncProjection = Callable[[Any, CompletionNotice], Awaitable[None]]
+"""The same for SQLAlchemy's asyncio connections."""
+
+
+def apply(
+    connection: Any, notice: CompletionNotice, project: Projection, *, note: Projection | None = None
+) -> CompletionReceipt:
+    """Apply `notice` in the open transaction of `connection` and return its receipt.
+
+    A terminal notice: `project(connection, notice)` runs exactly once for its command, in the transaction of
+    the receipt (`applied`). A notice that ends nothing is kept (`noted`), after `note(connection, notice)` if
+    one is given, and never stands in the way of the terminal one. An exact repetition gets the first receipt
+    again (`duplicate`) and runs nothing. A notice may come before the relay has recorded the acceptance.
+
+    Raises `Quarantined` (a digest, key, payload or command that does not match; a second, different end) and
+    `MissingOrDenied` (no such row), with nothing applied; `Conflict` without an open transaction. Whatever
+    `project` raises passes through: roll back, and the notice comes again. Two at once: the second waits for
+    the row and then finds the first one's receipt.
+    """
+    verify_notice(notice)
+    active = runner(connection)
+    reading = advance(active, store.examine(notice))
+    match reading:
+        case CompletionReceipt():
+            return reading
+        case Project():
+            project(connection, notice)
+        case Note():
+            if note is not None:
+                note(connection, notice)
+    # The projection had the connection in its hands: `execute` proves again that a transaction is open.
+    return execute(connection, store.settle(notice, new_id("rcp")))
+
+
+async def apply_async(
+    connection: AnyAsync,
+    notice: CompletionNotice,
+    project: AsyncProjection,
+    *,
+    note: AsyncProjection | None = None,
+) -> CompletionReceipt:
+    """`apply` inside an open transaction of SQLAlchemy's asyncio, with awaited projections."""
+    verify_notice(notice)
+    reading = await execute_async(connection, store.examine(notice))
+    match reading:
+        case CompletionReceipt():
+            return reading
+        case Project():
+            await project(connection, notice)
+        case Note():
+            if note is not None:
+                await note(connection, notice)
+    return await execute_async(connection, store.settle(notice, new_id("rcp")))
+
+
+def once(connection: Any, entry_id: str) -> bool:
+    """Return True for the first transaction that commits with `entry_id`, False for every other.
+
+    For a handler of the application's: it opens its transaction, asks here, makes its changes, commits. The
+    dedupe row is written beside those changes and is rolled back with them. `entry_id` is at most 255 bytes,
+    of the application's own choosing; one that is being used by an open transaction is waited for.
+    """
+    check_text("entry_id", entry_id, LIMITS.local_key_bytes_max)
+    return execute(connection, store.once(entry_id, new_id("rcp")))
+
+
+async def once_async(connection: AsyncConnection | AsyncSession, entry_id: str) -> bool:
+    """`once` inside an open transaction of SQLAlchemy's asyncio."""
+    check_text("entry_id", entry_id, LIMITS.local_key_bytes_max)
+    return await execute_async(connection, store.once(entry_id, new_id("rcp")))

@@ -1,0 +1,264 @@
+"""Lanes: a source lane orders (head of line only), a target lane excludes (one at a time per remote object).
+
+Everything here runs with the lane's row locked (PROTOCOL L1): then a finish and an accept cannot miss each other, and
+two claimers cannot take one lane. `nominee` is the item of a lane that has a ready row: in a source lane its head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.statement import Dialect, Statement
+from doonce.db.transaction import Txn, fetch, insert_many
+from doonce.work.model import LanePolicy, Shelf
+from doonce.work.tables import work_item, work_lane, work_lane_entry, work_ready
+
+READY_COLUMNS = tuple(column.name for column in work_ready.c)
+LANE_COLUMNS = tuple(column.name for column in work_lane.c)
+ENTRY_COLUMNS = tuple(column.name for column in work_lane_entry.c)
+ReadyRow = tuple[str, int, str, str, int, str, str | None]
+
+
+@dataclass(slots=True)
+class Lane:
+    """A locked lane; `changed` says that its row has to be written."""
+
+    lane: str
+    policy: LanePolicy
+    tail: int
+    holder: str | None
+    hold_until: int
+    nominee: str | None
+    nominee_due: int
+    changed: bool = False
+
+    def draw(self) -> int:
+        """The next position (PROTOCOL L2)."""
+        self.tail += 1
+        self.changed = True
+        return self.tail
+
+    def nominate(self, item_id: str | None, due: int) -> None:
+        """Say whose turn it is."""
+        self.nominee, self.nominee_due, self.changed = item_id, due, True
+
+    def hold(self, holder: str | None, hold_until: int | None = None) -> None:
+        """Give the lane to an item or an unresolved attempt, or free it, from `hold_until` on."""
+        self.holder, self.changed = holder, True
+        if hold_until is not None:
+            self.hold_until = max(self.hold_until, hold_until)
+
+    def admits(self, item_id: str, now_us: int) -> bool:
+        """Whether this item may be processed now."""
+        return self.holder == item_id or (self.holder is None and self.hold_until <= now_us)
+
+
+def _lock(dialect: Dialect) -> sa.Select[Any]:
+    lanes = dialect.batch("lanes", lane=IDENTITY)
+    return (
+        sa.select(work_lane)
+        .where(work_lane.c.lane.in_(sa.select(lanes.c.lane).select_from(lanes.source)))
+        .order_by(work_lane.c.lane)
+        .with_for_update()
+    )
+
+
+def _save(dialect: Dialect) -> sa.Update:
+    lanes = dialect.batch(
+        "lanes",
+        lane=IDENTITY,
+        tail=COUNT,
+        holder=IDENTITY,
+        hold_until=MICROSECONDS,
+        nominee=IDENTITY,
+        due=MICROSECONDS,
+    )
+    return (
+        sa.update(work_lane)
+        .where(work_lane.c.lane == lanes.c.lane)
+        .values(
+            tail=lanes.c.tail,
+            holder=lanes.c.holder,
+            hold_until=lanes.c.hold_until,
+            nominee=lanes.c.nominee,
+            nominee_due=lanes.c.due,
+        )
+    )
+
+
+def _drop_entries(dialect: Dialect) -> sa.Delete:
+    entries = dialect.batch("entries", lane=IDENTITY, position=COUNT)
+    return sa.delete(work_lane_entry).where(
+        sa.tuple_(work_lane_entry.c.lane, work_lane_entry.c.position).in_(
+            sa.select(entries.c.lane, entries.c.position).select_from(entries.source)
+        )
+    )
+
+
+def _set_entries(dialect: Dialect) -> sa.Update:
+    entries = dialect.batch("entries", lane=IDENTITY, position=COUNT, open=COUNT, due=MICROSECONDS)
+    return (
+        sa.update(work_lane_entry)
+        .where(work_lane_entry.c.lane == entries.c.lane, work_lane_entry.c.position == entries.c.position)
+        .values(open=entries.c.open, due=entries.c.due)
+    )
+
+
+def _inherit_entries(dialect: Dialect) -> sa.Update:
+    entries = dialect.batch("entries", lane=IDENTITY, position=COUNT, item_id=IDENTITY, due=MICROSECONDS)
+    return (
+        sa.update(work_lane_entry)
+        .where(work_lane_entry.c.lane == entries.c.lane, work_lane_entry.c.position == entries.c.position)
+        .values(item_id=entries.c.item_id, due=entries.c.due)
+    )
+
+
+def _next(dialect: Dialect, *, target: bool) -> sa.Select[Any]:
+    lanes = dialect.batch("lanes", lane=IDENTITY)
+    entry = work_lane_entry
+    first = sa.select(entry.c.item_id).where(entry.c.lane == lanes.c.lane).correlate(lanes.source).limit(1)
+    if target:
+        first = first.where(entry.c.open == 1).order_by(entry.c.open, entry.c.due, entry.c.position)
+    else:
+        first = first.order_by(entry.c.position)
+    chosen = sa.select(lanes.c.lane.label("lane"), first.scalar_subquery().label("item_id")).subquery(
+        "chosen"
+    )
+    item = work_item
+    return sa.select(
+        chosen.c.lane,
+        item.c.id,
+        item.c.family,
+        item.c.org,
+        item.c.installation,
+        item.c.state,
+        item.c.run_after,
+        item.c.target_lane,
+        item.c.target_position,
+    ).select_from(chosen.join(item, item.c.id == chosen.c.item_id))
+
+
+LOCK = Statement("lanes.lock", _lock)
+SAVE = Statement("lanes.save", _save)
+DROP_ENTRIES = Statement("lanes.drop_entries", _drop_entries)
+SET_ENTRIES = Statement("lanes.set_entries", _set_entries)
+INHERIT_ENTRIES = Statement("lanes.inherit_entries", _inherit_entries)
+NEXT_IN_SOURCE = Statement("lanes.next_in_source", lambda dialect: _next(dialect, target=False))
+NEXT_IN_TARGET = Statement("lanes.next_in_target", lambda dialect: _next(dialect, target=True))
+
+
+def lock(names: Iterable[str | None]) -> Txn[dict[str, Lane]]:
+    """Lock these lanes in order of their names."""
+    wanted = sorted({name for name in names if name is not None})
+    if not wanted:
+        return {}
+    rows = yield from fetch(LOCK, lanes=[(name,) for name in wanted])
+    return {
+        row["lane"]: Lane(
+            lane=row["lane"],
+            policy=LanePolicy(row["policy"]),
+            tail=row["tail"],
+            holder=row["holder"],
+            hold_until=row["hold_until"],
+            nominee=row["nominee"],
+            nominee_due=row["nominee_due"],
+        )
+        for row in rows
+    }
+
+
+def make_and_lock(policies: dict[str, LanePolicy]) -> Txn[dict[str, Lane]]:
+    """Lock these lanes, making those that do not exist yet. A lane keeps the policy it was made with."""
+    yield from insert_many(
+        work_lane,
+        LANE_COLUMNS,
+        [(name, policies[name].value, 0, None, 0, None, 0) for name in sorted(policies)],
+        skip_conflicts=True,
+    )
+    return (yield from lock(policies))
+
+
+def save(lanes: Iterable[Lane]) -> Txn[None]:
+    """Write the lanes that changed."""
+    changed = [
+        (lane.lane, lane.tail, lane.holder, lane.hold_until, lane.nominee, lane.nominee_due)
+        for lane in lanes
+        if lane.changed
+    ]
+    if changed:
+        yield from fetch(SAVE, lanes=changed)
+
+
+def drop_entries(entries: Iterable[tuple[str, int]]) -> Txn[None]:
+    """Take ended items out of their lanes."""
+    listed = list(entries)
+    if listed:
+        yield from fetch(DROP_ENTRIES, entries=listed)
+
+
+def inherit_entries(entries: Iterable[tuple[Any, ...]]) -> Txn[None]:
+    """Give (lane, position)'s entry to a successor, with its due time."""
+    listed = list(entries)
+    if listed:
+        yield from fetch(INHERIT_ENTRIES, entries=listed)
+
+
+def set_entries(entries: Iterable[tuple[str, int, int, int]]) -> Txn[None]:
+    """Set (lane, position)'s openness and due time."""
+    listed = list(entries)
+    if listed:
+        yield from fetch(SET_ENTRIES, entries=listed)
+
+
+def promote(lanes: dict[str, Lane], sources: set[str], targets: set[str], now_us: int) -> Txn[None]:
+    """Make the next item of each lane ready; harmless when it already is, so also the way to rebuild a lane.
+
+    The head of a source lane opens its entry in its target lane without locking that lane: a ready row for a lane that
+    turns out to be held is dropped at the claim, and the lane's release then finds the entry open.
+    """
+    ready: list[ReadyRow] = []
+    if sources:
+        rows = yield from fetch(NEXT_IN_SOURCE, lanes=[(name,) for name in sorted(sources)])
+        heads = {row["lane"]: row for row in rows}
+        opened: list[tuple[str, int, int, int]] = []
+        for name in sorted(sources):
+            row = heads.get(name)
+            lanes[name].nominate(row["id"] if row else None, row["run_after"] if row else 0)
+            if row is None or row["state"] not in ("pending", "retry"):
+                continue
+            if row["target_lane"] is not None:
+                opened.append((row["target_lane"], row["target_position"], 1, row["run_after"]))
+            ready.append(ready_row(row, row["run_after"]))
+        yield from set_entries(opened)
+    free = sorted(name for name in targets if lanes[name].holder is None)
+    if free:
+        rows = yield from fetch(NEXT_IN_TARGET, lanes=[(name,) for name in free])
+        chosen = {row["lane"]: row for row in rows}
+        for name in free:
+            row = chosen.get(name)
+            lane = lanes[name]
+            due = max(row["run_after"], lane.hold_until) if row else 0
+            lane.nominate(row["id"] if row else None, due)
+            if row is not None and row["state"] in ("pending", "retry"):
+                ready.append(ready_row(row, due))
+    yield from insert_many(
+        work_ready, READY_COLUMNS, sorted(set(ready), key=lambda row: row[:6]), skip_conflicts=True
+    )
+
+
+def ready_row(row: Any, due: int) -> ReadyRow:
+    """The hint for one item, on the open shelf."""
+    return (
+        row["family"],
+        Shelf.OPEN.value,
+        row["org"],
+        row["installation"],
+        due,
+        row["id"],
+        row["target_lane"],
+    )

@@ -1,0 +1,330 @@
+"""How work ends or goes back: settlements of live claims, cancellation, the release of a blocked lane.
+
+`apply` is for transactions of other owners that settle an item together with their own facts: they hold the lanes and
+the items already. `settle` is the whole transaction for families that have no facts of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import sqlalchemy as sa
+
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.statement import Dialect, Statement
+from doonce.db.transaction import Txn, clock, fetch, insert_many, notify
+from doonce.ownership import store as ownership
+from doonce.work import lanes as lane_store
+from doonce.work.lanes import READY_COLUMNS, Lane, ReadyRow
+from doonce.work.model import (
+    TERMINAL,
+    TRANSITIONS,
+    WAITING,
+    Claimed,
+    Event,
+    Item,
+    LanePolicy,
+    Settled,
+    Settlement,
+    Shelf,
+    State,
+    judge_settlement,
+)
+from doonce.work.store import DROP_READY, lock_items, topic
+from doonce.work.tables import work_item, work_lane_entry, work_ready
+
+
+def _settle(dialect: Dialect) -> sa.Update:
+    ends = dialect.batch(
+        "ends", id=IDENTITY, state=IDENTITY, run_after=MICROSECONDS, claims=COUNT, failures=COUNT,
+        first_failed_at=MICROSECONDS, deferrals=COUNT, first_deferred_at=MICROSECONDS, failure_class=IDENTITY,
+        summary=IDENTITY, finished_at=MICROSECONDS,
+    )  # fmt: skip
+    names = (
+        "state", "run_after", "claims", "failures", "first_failed_at", "deferrals", "first_deferred_at",
+        "failure_class", "summary", "finished_at",
+    )  # fmt: skip
+    return (
+        sa.update(work_item)
+        .where(work_item.c.id == ends.c.id)
+        .values(
+            expiries=0,
+            alone=0,
+            updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
+            **{n: ends.c[n] for n in names},
+        )
+    )
+
+
+def _count_dispatch(dialect: Dialect) -> sa.Update:
+    marks = dialect.batch("marks", id=IDENTITY, until_us=MICROSECONDS)
+    return (
+        sa.update(work_item)
+        .where(work_item.c.id == marks.c.id)
+        .values(
+            attempts=work_item.c.attempts + 1,
+            lease_until=marks.c.until_us,
+            updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
+        )
+    )
+
+
+def _request_cancel(dialect: Dialect) -> sa.Update:
+    ids = dialect.batch("ids", id=IDENTITY)
+    return (
+        sa.update(work_item)
+        .where(work_item.c.id == ids.c.id)
+        .values(cancel_requested=1, updated_at=sa.bindparam("now_us", type_=MICROSECONDS))
+    )
+
+
+def _advance(dialect: Dialect) -> sa.Update:
+    due = dialect.batch("due", id=IDENTITY)
+    return (
+        sa.update(work_item)
+        .where(work_item.c.id == due.c.id, work_item.c.state.in_([state.value for state in WAITING]))
+        .values(run_after=sa.bindparam("now_us", type_=MICROSECONDS))
+    )
+
+
+def _waiting_for_subject(dialect: Dialect) -> sa.Select[Any]:
+    return sa.select(work_item.c.id).where(
+        work_item.c.subject_id == sa.bindparam("subject_id", type_=IDENTITY),
+        work_item.c.family == sa.bindparam("family", type_=IDENTITY),
+    )
+
+
+def _entry_of(dialect: Dialect) -> sa.Select[Any]:
+    return sa.select(work_lane_entry.c.item_id).where(
+        work_lane_entry.c.lane == sa.bindparam("lane", type_=IDENTITY),
+        work_lane_entry.c.position == sa.bindparam("position", type_=COUNT),
+    )
+
+
+SETTLE = Statement("work.settle", _settle)
+COUNT_DISPATCH = Statement("work.count_dispatch", _count_dispatch)
+REQUEST_CANCEL = Statement("work.request_cancel", _request_cancel)
+ADVANCE = Statement("work.advance", _advance)
+FOR_SUBJECT = Statement("work.for_subject", _waiting_for_subject)
+ENTRY_OF = Statement("work.entry_of", _entry_of)
+
+
+def lanes_of(claims: Iterable[Claimed]) -> set[str]:
+    """The lanes that settling these claims touches."""
+    return {
+        name
+        for claimed in claims
+        for name in (claimed.item.source_lane, claimed.item.target_lane)
+        if name is not None
+    }
+
+
+def apply(
+    settlements: Sequence[Settlement], items: dict[str, Item], held: dict[str, Lane], now_us: int
+) -> Txn[list[Settled]]:
+    """Settle claims whose items and lanes this transaction has locked, and make ready what waited behind them.
+
+    Each settlement is judged on its own: a stale one changes nothing and says so. The caller saves the lanes.
+    """
+    outcomes = [judge_settlement(items.get(s.claimed.item.id), s, now_us) for s in settlements]
+    done = [s for s, outcome in zip(settlements, outcomes, strict=True) if outcome is Settled.DONE]
+    if not done:
+        return outcomes
+    yield from fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us)
+    yield from fetch(DROP_READY, keys=[_leased_ready(s.claimed) for s in done])
+    yield from _leave_lanes(done, items, held, now_us)
+    return outcomes
+
+
+def settle(settlements: Sequence[Settlement], deployment: str) -> Txn[list[Settled]]:
+    """Settle claims that have no facts of another owner beside them. A rerun after an unknown commit is harmless."""
+    claims = [s.claimed for s in settlements]
+    owners = yield from ownership.fence(claimed.item.family for claimed in claims)
+    held = yield from lane_store.lock(lanes_of(claims))
+    items = yield from lock_items(claimed.item.id for claimed in claims)
+    now_us = yield from clock()
+    allowed = [
+        s
+        for s in settlements
+        if (owner := owners.get(s.claimed.item.family)) is not None
+        and owner.lets_finish(deployment, s.claimed.epoch)
+    ]
+    outcomes = yield from apply(allowed, items, held, now_us)
+    yield from lane_store.save(held.values())
+    by_item = {s.claimed.item.id: outcome for s, outcome in zip(allowed, outcomes, strict=True)}
+    return [by_item.get(s.claimed.item.id, Settled.STALE) for s in settlements]
+
+
+def _end(item: Item, settlement: Settlement, now_us: int) -> tuple[Any, ...]:
+    state = TRANSITIONS[(item.state, settlement.event)]
+    waits = settlement.event in (Event.RETRY, Event.DEFER)
+    deferred = settlement.event is Event.DEFER
+    return (
+        item.id,
+        state.value,
+        now_us + settlement.delay_us if waits else item.run_after,
+        item.claims - int(settlement.event is Event.HAND_BACK),
+        item.failures + int(settlement.failed),
+        item.first_failed_at or now_us if settlement.failed else item.first_failed_at,
+        item.deferrals + int(deferred),
+        item.first_deferred_at or now_us if deferred else item.first_deferred_at,
+        settlement.failure_class,
+        settlement.summary,
+        now_us if state in TERMINAL else None,
+    )
+
+
+def _leased_ready(claimed: Claimed) -> tuple[Any, ...]:
+    item = claimed.item
+    return (
+        item.family,
+        Shelf.OPEN.value,
+        item.scope.org,
+        item.scope.installation,
+        claimed.ready_due,
+        item.id,
+    )
+
+
+def _leave_lanes(
+    done: list[Settlement], items: dict[str, Item], held: dict[str, Lane], now_us: int
+) -> Txn[None]:
+    gone: list[tuple[str, int]] = []
+    waiting: list[tuple[str, int, int, int]] = []
+    ready: list[ReadyRow] = []
+    sources: set[str] = set()
+    targets: set[str] = set()
+    for settlement in done:
+        item = items[settlement.claimed.item.id]
+        ends = TRANSITIONS[(item.state, settlement.event)] in TERMINAL
+        run_after = (
+            now_us + settlement.delay_us if settlement.event in (Event.RETRY, Event.DEFER) else item.run_after
+        )
+        if item.source_lane is not None and item.source_position is not None and ends:
+            blocks = settlement.event is Event.DIE and held[item.source_lane].policy is LanePolicy.BLOCK
+            if not blocks:
+                gone.append((item.source_lane, item.source_position))
+                sources.add(item.source_lane)
+        if item.target_lane is not None and item.target_position is not None:
+            held[item.target_lane].hold(settlement.hold_lane_for)
+            targets.add(item.target_lane)
+            if ends:
+                gone.append((item.target_lane, item.target_position))
+            else:
+                waiting.append((item.target_lane, item.target_position, 1, run_after))
+        elif not ends:
+            scope = item.scope
+            ready.append(
+                (item.family, Shelf.OPEN.value, scope.org, scope.installation, run_after, item.id, None)
+            )
+    yield from lane_store.drop_entries(gone)
+    yield from lane_store.set_entries(waiting)
+    yield from insert_many(work_ready, READY_COLUMNS, ready, skip_conflicts=True)
+    yield from lane_store.promote(held, sources, targets, now_us)
+    if sources or targets:
+        yield from notify(topic(s.claimed.item.family) for s in done)
+
+
+def count_dispatch(marks: Sequence[tuple[str, int]], now_us: int) -> Txn[None]:
+    """Count one dispatch of each locked item and set its lease's end (PROTOCOL W3, C4)."""
+    if marks:
+        yield from fetch(COUNT_DISPATCH, marks=list(marks), now_us=now_us)
+
+
+class Cancelled(str, Enum):
+    """What a cancellation did."""
+
+    CANCELLED = "cancelled"
+    REQUESTED = "requested"
+    ENDED = "ended"
+    MISSING = "missing"
+
+
+def cancel(
+    items: dict[str, Item], held: dict[str, Lane], now_us: int, summary: str
+) -> Txn[dict[str, Cancelled]]:
+    """Cancel locked items that wait; ask the holder of one that runs (PROTOCOL W5). The caller saves the lanes."""
+    waiting = [item for item in items.values() if item.state in WAITING]
+    running = [item for item in items.values() if item.state is State.PROCESSING]
+    gone: list[tuple[str, int]] = []
+    ends: list[tuple[Any, ...]] = []
+    for item in waiting:
+        ends.append(
+            (
+                item.id, TRANSITIONS[(item.state, Event.CANCEL)].value, item.run_after, item.claims, item.failures,
+                item.first_failed_at, item.deferrals, item.first_deferred_at, None, summary, now_us,
+            )
+        )  # fmt: skip
+        for lane, position in (
+            (item.source_lane, item.source_position),
+            (item.target_lane, item.target_position),
+        ):
+            if lane is not None and position is not None:
+                gone.append((lane, position))
+                if held[lane].holder == item.id:
+                    held[lane].hold(None)
+    if ends:
+        yield from fetch(SETTLE, ends=ends, now_us=now_us)
+        yield from lane_store.drop_entries(gone)
+        yield from lane_store.promote(
+            held,
+            {item.source_lane for item in waiting if item.source_lane is not None},
+            {item.target_lane for item in waiting if item.target_lane is not None},
+            now_us,
+        )
+    if running:
+        yield from fetch(REQUEST_CANCEL, ids=[(item.id,) for item in running], now_us=now_us)
+    return {
+        item.id: Cancelled.CANCELLED
+        if item.state in WAITING
+        else Cancelled.REQUESTED
+        if item.state is State.PROCESSING
+        else Cancelled.ENDED
+        for item in items.values()
+    }
+
+
+def bring_forward(subject_id: str, family: str) -> Txn[bool]:
+    """Make a waiting item of this subject due now: something it waits for has happened. False when none waits."""
+    found = yield from fetch(FOR_SUBJECT, subject_id=subject_id, family=family)
+    items = yield from lock_items(row[0] for row in found)
+    now_us = yield from clock()
+    waiting = [item for item in items.values() if item.state in WAITING]
+    if waiting:
+        yield from fetch(ADVANCE, due=[(item.id,) for item in waiting], now_us=now_us)
+        ready = [
+            (
+                item.family,
+                Shelf.OPEN.value,
+                item.scope.org,
+                item.scope.installation,
+                now_us,
+                item.id,
+                item.target_lane,
+            )
+            for item in waiting
+        ]
+        yield from insert_many(work_ready, READY_COLUMNS, ready, skip_conflicts=True)
+        yield from notify([topic(family)])
+    return bool(waiting) or any(item.state is State.PROCESSING for item in items.values())
+
+
+def release_head(lane_name: str, item_id: str) -> Txn[bool]:
+    """Let a source lane go on past its dead head (PROTOCOL L3); False when that item does not block it."""
+    held = yield from lane_store.lock([lane_name])
+    items = yield from lock_items([item_id])
+    now_us = yield from clock()
+    item = items.get(item_id)
+    if item is None or lane_name not in held or item.source_lane != lane_name or item.state not in TERMINAL:
+        return False
+    rows = yield from fetch(ENTRY_OF, lane=lane_name, position=item.source_position)
+    if not rows or rows[0][0] != item_id or item.source_position is None:
+        return False
+    yield from lane_store.drop_entries([(lane_name, item.source_position)])
+    yield from lane_store.promote(held, {lane_name}, set(), now_us)
+    yield from lane_store.save(held.values())
+    yield from notify([topic(item.family)])
+    return True
