@@ -3,6 +3,8 @@
 import asyncio
 import datetime
 import ipaddress
+import os
+import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -204,8 +206,8 @@ async def test_a_close_without_notice_does_not_complete_a_reply_without_length(a
         await peer.request()
         peer.write(b"HTTP/1.1 200 OK\r\n\r\npart")
         await peer.writer.drain()
-        raw = peer.writer.get_extra_info("socket")
-        raw.shutdown(1)
+        with socket.socket(fileno=os.dup(peer.writer.get_extra_info("socket").fileno())) as beneath:
+            beneath.shutdown(socket.SHUT_WR)
         await peer.reader.read()
 
     async with serving(script, tls=authority.server(NAME)) as server:
