@@ -4,9 +4,8 @@ No answer, however malformed, raises here: what cannot be understood proves noth
 """
 
 from enum import Enum
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
-from doonce.base.json import JsonValue
 from doonce.catalog.bounds import REPLAY_MARGIN_US, RETRY_AFTER_SILENT_US_MAX
 from doonce.catalog.exchange import Classified, FrozenRequest, Response
 from doonce.catalog.extraction import Answer, encode_result, extract, receipt, retry_after_us
@@ -20,6 +19,9 @@ from doonce.catalog.model import (
     OutcomeRule,
     ReplayKind,
 )
+
+if TYPE_CHECKING:
+    from doonce.base.json import JsonValue
 
 REASON_CHARACTERS_MAX: Final = 255
 
@@ -164,11 +166,11 @@ def _accepted(
     return Classified(Outcome.ACCEPTED, said, result=encode_result(values), receipt=kept)
 
 
-def _is_settled(rule: OutcomeRule | None, earlier_maybe_sent: bool) -> bool:  # noqa: FBT001
+def _is_settled(rule: OutcomeRule | None, earlier_maybe_sent: bool) -> bool:
     return not earlier_maybe_sent or (rule is not None and rule.settles_earlier)
 
 
-def _rejected(  # noqa: PLR0913
+def _rejected(
     contract: OperationContract,
     request: FrozenRequest,
     response: Response,

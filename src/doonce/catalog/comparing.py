@@ -1,4 +1,4 @@
-"""Whether what a provider holds is what a request wrote: three answers, since some things cannot be compared."""
+"""Whether a provider holds what a request wrote; there are things that cannot be compared."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from doonce.base.errors import Invalid
-from doonce.base.json import JsonValue, loads
+from doonce.base.json import loads
 from doonce.base.limits import LIMITS
 from doonce.catalog.exchange import FrozenRequest, Response
 from doonce.catalog.extraction import Answer
@@ -25,7 +25,6 @@ class Match(Enum):
 
 
 _FOLD: Final = re.compile(r"\n[ \t]")
-_OUTSIDE_QUOTES: Final = r'(?=(?:[^"]*"[^"]*")*[^"]*$)'
 _NAME_END: Final = re.compile(r'((?:[^":]|"[^"]*")*):(.*)', re.DOTALL)
 _BY_SEMICOLON: Final = re.compile(r'(?:[^";]|"[^"]*"?)+')
 _BY_COMMA: Final = re.compile(r'(?:[^",]|"[^"]*"?)+')
@@ -34,7 +33,7 @@ _BY_COMMA: Final = re.compile(r'(?:[^",]|"[^"]*"?)+')
 def compare_all(
     compares: Sequence[Compare], request: FrozenRequest, response: Response, answer: Answer
 ) -> Match:
-    """Return whether everything that is compared is the same; one difference outweighs what is incomparable."""
+    """Return whether all that is compared is the same; one difference outweighs the incomparable."""
     findings = {_compare(compare, request, response, answer) for compare in compares}
     if Match.DIFFERENT in findings:
         return Match.DIFFERENT
@@ -140,6 +139,3 @@ def _normal_content_line(line: str) -> tuple[str, str]:
         value = value[:-1]
     shown = "".join(f";{key}={','.join(sorted(items))}" for key, items in sorted(by_key.items()))
     return name.rsplit(".", 1)[-1], f"{name}{shown}:{value}"
-
-
-__all__ = ["JsonValue", "Match", "compare_all", "match_json", "normal_lines"]

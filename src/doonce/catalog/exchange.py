@@ -1,4 +1,4 @@
-"""What goes to a provider and what comes back, as plain values that the pure functions here take and return."""
+"""What goes to a provider and what comes back, as plain values."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class FrozenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer with a status; `complete` is False when it was cut, malformed or over a bound (`reason` says)."""
+    """An answer with a status; where it was cut, malformed or over a bound, `complete` is False."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
