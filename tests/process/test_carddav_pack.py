@@ -1,4 +1,4 @@
-"""The CardDAV pack against Radicale, a server that nobody here wrote: its own process, real HTTP, real files."""
+"""The CardDAV pack against Radicale, a server that nobody here wrote: real HTTP, real files."""
 
 import http.client
 import json
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from doonce.base.secrets import Secret
 from doonce.catalog.auth import secret_headers
 from doonce.catalog.binding import read_binding
@@ -33,8 +34,8 @@ SETTLED = DISPATCHED + 60 * SECOND
 START_S = 20
 CARD = (
     "BEGIN:VCARD\r\nVERSION:3.0\r\nUID:ann\r\nfn:Ann Lövelace of a name that is far too long for one line of"
-    " seventy-five octets\r\nN:Lövelace;Ann\r\nTEL;type=work;TYPE=voice;pref=1:+1\r\nORG:Acme\\, Inc\\; Co;Dev\r\n"
-    "NOTE:two\\nlines\\; and a backslash \\\\\r\nEMAIL:ann@x.example\r\nREV:20260101T000000Z\r\nEND:VCARD\r\n"
+    " seventy-five octets\r\nN:Lövelace;Ann\r\nTEL;type=work;TYPE=voice;pref=1:+1\r\n"
+    "ORG:Acme\\, Inc\\; Co;Dev\r\nNOTE:two\\nlines\\; and a backslash \\\\\r\nEMAIL:ann@x.example\r\nREV:20260101T000000Z\r\nEND:VCARD\r\n"
 )
 MAKE_BOOK = b"""<?xml version="1.0"?><mkcol xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav"><set><prop>
 <resourcetype><collection/><C:addressbook/></resourcetype></prop></set></mkcol>"""

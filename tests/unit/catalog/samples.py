@@ -64,7 +64,11 @@ compare = [{ kind = "json", request = "/data/attributes", response = "/attribute
 missing_status = [404]
 missing = "no_effect_proven"
 mismatch = "cannot_tell"
-changed_at = { json = "/changed", format = "rfc3339", skew = "1m", before = "no_effect_proven", after = "superseded" }
+changed_at.json = "/changed"
+changed_at.format = "rfc3339"
+changed_at.skew = "1m"
+changed_at.before = "no_effect_proven"
+changed_at.after = "superseded"
 
 [operations."item.create"]
 summary = "Create an item under a key"

@@ -1,6 +1,7 @@
 """Where a secret goes, and that it is never shown on the way."""
 
 import pytest
+
 from doonce.base.errors import Invalid
 from doonce.base.secrets import Secret
 from doonce.catalog.auth import secret_headers
@@ -26,7 +27,7 @@ def test_no_scheme_no_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("auth", "secret"),
+    "auth, secret",
     [
         (BEARER, None),
         (BASIC, None),

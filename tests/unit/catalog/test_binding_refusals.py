@@ -3,12 +3,12 @@
 import tomllib
 
 import pytest
+from tests.unit.catalog.samples import BINDING, PACK, changed, sample_binding, sample_view
+
 from doonce.base.errors import Invalid
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import OriginPolicy
 from doonce.catalog.model import CompletionMode
-
-from tests.unit.catalog.samples import BINDING, PACK, changed, sample_binding, sample_view
 
 REFUSED = {
     "an unknown field": ('org = "acme"', 'org = "acme"\nteam = "x"', "team", "unknown field"),
@@ -88,7 +88,7 @@ HTTP = 'principal = "prn_0123"\norigin = "http://127.0.0.1:8080"'
 
 
 @pytest.mark.parametrize(
-    ("policy", "fits"),
+    "policy, fits",
     [
         (OriginPolicy(), False),
         (OriginPolicy(undeclared=True), False),

@@ -3,6 +3,10 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.catalog.samples import one_operation, sample_pack
+
 from doonce.catalog.bounds import REPLAY_MARGIN_US
 from doonce.catalog.classify import (
     CrashedState,
@@ -15,10 +19,6 @@ from doonce.catalog.classify import (
 )
 from doonce.catalog.exchange import FrozenRequest, Response
 from doonce.catalog.model import Outcome
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.unit.catalog.samples import one_operation, sample_pack
 
 CHANGE = sample_pack().operations["item.change"]
 CREATE = sample_pack().operations["item.create"]
@@ -49,7 +49,7 @@ def test_a_rejection_carries_its_status_and_declared_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "remote_id"),
+    "raw, remote_id",
     [
         (b'"42"', "42"),
         (b"42", "42"),
@@ -140,7 +140,8 @@ def test_a_pack_may_know_that_a_refusal_settles_everything() -> None:
 
 
 def test_a_rule_that_looks_into_a_malformed_body_decides_nothing() -> None:
-    rule = '[[operations."thing.do".outcomes]]\nstatus = [409]\nbody = { json = "/dup", equals = true }\noutcome = "accepted"\n'
+    rule = '[[operations."thing.do".outcomes]]\nstatus = [409]\noutcome = "accepted"\n'
+    rule += 'body = { json = "/dup", equals = true }\n'
     contract = one_operation("POST", rule)
     assert classify_response(contract, REQUEST, answer(409, b'{"dup":true}')).outcome is Outcome.ACCEPTED
     assert classify_response(contract, REQUEST, answer(409, b'{"dup":1}')).outcome is Outcome.REJECTED

@@ -1,15 +1,15 @@
-"""PROTOCOL D6 as a table: every fault class × every method × what the pack says; expected values by hand.
+"""PROTOCOL D6 as a table: every fault class by every method by what the pack says; expected values by hand.
 
 Columns: a write on which the pack is silent; a write under a proven replay contract; a write whose pack gives
 some statuses a meaning of their own (`RULES`); a read.
 """
 
 import pytest
+from tests.unit.catalog.samples import one_operation
+
 from doonce.catalog.classify import classify_response, classify_unanswered, classify_unsent
 from doonce.catalog.exchange import Classified, FrozenRequest, Response
 from doonce.catalog.model import OperationContract, Outcome
-
-from tests.unit.catalog.samples import one_operation
 
 A = Outcome.ACCEPTED
 R = Outcome.REJECTED
@@ -147,7 +147,7 @@ COLUMNS = ("silent", "proven", "rules", "read")
 SILENCE = {"silent": U, "proven": AGAIN, "rules": U, "read": AGAIN}
 
 
-@pytest.mark.parametrize(("method", "column"), CELLS)
+@pytest.mark.parametrize("method, column", CELLS)
 @pytest.mark.parametrize("fault", ANSWERED)
 def test_an_answer(fault: str, method: str, column: str) -> None:
     response, expected = ANSWERED[fault]
@@ -155,13 +155,13 @@ def test_an_answer(fault: str, method: str, column: str) -> None:
     assert classified.outcome is expected[COLUMNS.index(column)], classified.reason
 
 
-@pytest.mark.parametrize(("method", "column"), CELLS)
+@pytest.mark.parametrize("method, column", CELLS)
 @pytest.mark.parametrize("fault", UNANSWERED)
 def test_no_answer(fault: str, method: str, column: str) -> None:
     assert classify_unanswered(contract(method, column), fault).outcome is SILENCE[column]
 
 
-@pytest.mark.parametrize(("method", "column"), CELLS)
+@pytest.mark.parametrize("method, column", CELLS)
 @pytest.mark.parametrize("stage", UNSENT)
 def test_nothing_sent(stage: str, method: str, column: str) -> None:
     assert classify_unsent(contract(method, column), stage, "refused").outcome is PRE

@@ -3,11 +3,12 @@
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from doonce.catalog.comparing import Match, match_json, normal_lines
 from doonce.catalog.model import Compare, CompareKind
 from doonce.catalog.pointers import ABSENT
-from hypothesis import given
-from hypothesis import strategies as st
 
 CARD = Compare(kind=CompareKind.LINES, content_lines=True, ordered=False, ignore=("PRODID", "REV"))
 TEXT = Compare(kind=CompareKind.LINES)
@@ -77,7 +78,7 @@ SCALARS = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "found", "match"), SCALARS)
+@pytest.mark.parametrize("wanted, found, match", SCALARS)
 def test_scalars_are_compared_exactly(wanted: object, found: object, match: Match) -> None:
     assert match_json(wanted, found, empty_is_null=False) is match  # type: ignore[arg-type]
     assert match_json([wanted], [found], empty_is_null=False) is match  # type: ignore[list-item]

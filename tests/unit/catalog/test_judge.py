@@ -3,15 +3,15 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.catalog.samples import one_operation, sample_view
+
 from doonce.base.errors import Invalid
 from doonce.catalog.exchange import FrozenRequest, Judgement, Response
 from doonce.catalog.model import OperationContract, Verdict
 from doonce.catalog.probe import judge, probe_operation, probe_request
 from doonce.catalog.render import render
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.unit.catalog.samples import one_operation, sample_view
 
 VIEW = sample_view()
 CHANGE = VIEW.operation("item.change").contract
@@ -154,7 +154,7 @@ REPLACING = FrozenRequest("PUT", "", "/things/1", (("If-Match", '"v1"'),), b"one
 
 
 @pytest.mark.parametrize(
-    ("etag", "body", "refused_with", "verdict"),
+    "etag, body, refused_with, verdict",
     [
         ('"v2"', b"one\ntwo\n", None, Verdict.EFFECT_PROVEN),
         ('"v2"', b"one\ntwo\n", 412, Verdict.EFFECT_PROVEN),

@@ -1,12 +1,13 @@
 """A pack is used as it is written, or refused by file, table and field with what to write instead."""
+# ruff: noqa: E501 - a row a case
 
 import json
 
 import pytest
+from tests.unit.catalog.samples import PACK, SCHEMAS, changed, encoded_schemas, sample_pack
+
 from doonce.base.errors import Invalid
 from doonce.catalog.pack import read_pack
-
-from tests.unit.catalog.samples import PACK, SCHEMAS, changed, encoded_schemas, sample_pack
 
 CHANGE = '[operations."item.change"]'
 KEY = '[operations."item.create".replay]\nkind = "idempotency_key"\nheader = "Idempotency-Key"\nwindow = "24h"\n'
@@ -94,7 +95,7 @@ def test_a_pack_is_refused_by_file_table_and_field(case: str) -> None:
     with pytest.raises(Invalid) as refused:
         sample_pack(changed(PACK, old, new))
     message = refused.value.message
-    assert message.startswith("shop/pack.toml: ") or message.startswith("shop/pack.toml "), message
+    assert message.startswith(("shop/pack.toml: ", "shop/pack.toml ")), message
     assert field in message
     assert what in message, message
 
@@ -166,7 +167,7 @@ def test_a_schema_is_closed_and_self_contained(case: str) -> None:
 
 
 def test_a_schema_that_nothing_names_is_refused() -> None:
-    with pytest.raises(Invalid, match="no operation names the schema spare.json"):
+    with pytest.raises(Invalid, match=r"no operation names the schema spare\.json"):
         sample_pack(schemas={**SCHEMAS, "spare.json": SCHEMAS["empty.json"]})
 
 
@@ -178,7 +179,7 @@ def test_a_schema_file_is_strict_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "what"),
+    "raw, what",
     [
         (b"\xff\xfe", "not UTF-8"),
         (b"a = ", "not TOML"),

@@ -1,19 +1,19 @@
-"""A request has exactly the values of its payload, and the same bytes every time (PROTOCOL F5, D7; DESIGN rule 7)."""
+"""A request has exactly the values of its payload, and the same bytes every time (PROTOCOL F5, D7)."""
 
 import json
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.catalog.samples import sample_view
+
 from doonce.base.digests import digest_bytes
 from doonce.base.errors import Invalid
 from doonce.base.json import loads
 from doonce.catalog.compile import BindingView
 from doonce.catalog.exchange import FrozenRequest
 from doonce.catalog.render import idempotency_key, render, target_lane
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.unit.catalog.samples import sample_view
 
 VIEW = sample_view()
 COMMAND = "cmd_" + "0" * 32

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from doonce.base.errors import Invalid
 from doonce.catalog.binding import read_binding
 from doonce.catalog.classify import classify_response, classify_unanswered, resends_by_itself
@@ -71,7 +72,7 @@ def test_a_title_is_one_sparse_patch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"),
+    "status, outcome",
     [
         (200, Outcome.ACCEPTED),
         (400, Outcome.REJECTED),
@@ -97,7 +98,7 @@ def contact(title: str | None, updated: str) -> Response:
 
 
 @pytest.mark.parametrize(
-    ("payload", "response", "verdict"),
+    "payload, response, verdict",
     [
         (TITLE, contact("CTO", "2026-11-30T00:53:21.000Z"), Verdict.EFFECT_PROVEN),
         (TITLE, contact("CEO", "2026-11-29T00:00:00.000Z"), Verdict.NO_EFFECT_PROVEN),

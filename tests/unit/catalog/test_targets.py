@@ -3,11 +3,12 @@
 from urllib.parse import parse_qsl, unquote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from doonce.base.errors import Invalid
 from doonce.catalog.model import ParameterKind
 from doonce.catalog.templates import fill_target, last_segment, parse_target
-from hypothesis import given
-from hypothesis import strategies as st
 
 TARGET = parse_target(
     "/a/{payload.x}/b-{remote_id}.vcf", {"q": "{payload.y}", "z": "1&2"}, {"collection": ParameterKind.PATH}

@@ -1,4 +1,4 @@
-"""A view is its bytes: content-addressed, strictly decoded, complete, and the same however its files are written."""
+"""A view is its bytes: content-addressed, strictly decoded, complete, however its files are written."""
 
 import json
 import random
@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.catalog.samples import BINDING, PACK, changed, sample_binding, sample_pack, sample_view
+
 from doonce.base.digests import digest_document
 from doonce.base.errors import Invalid
 from doonce.base.json import canonical
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import VIEW_TAG, OriginPolicy, compile_view, open_view, pack_digest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from tests.unit.catalog.samples import BINDING, PACK, changed, sample_binding, sample_pack, sample_view
 
 
 def addressed(document: dict[str, Any]) -> tuple[bytes, str]:
