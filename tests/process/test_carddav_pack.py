@@ -35,7 +35,8 @@ START_S = 20
 CARD = (
     "BEGIN:VCARD\r\nVERSION:3.0\r\nUID:ann\r\nfn:Ann Lövelace of a name that is far too long for one line of"
     " seventy-five octets\r\nN:Lövelace;Ann\r\nTEL;type=work;TYPE=voice;pref=1:+1\r\n"
-    "ORG:Acme\\, Inc\\; Co;Dev\r\nNOTE:two\\nlines\\; and a backslash \\\\\r\nEMAIL:ann@x.example\r\nREV:20260101T000000Z\r\nEND:VCARD\r\n"
+    "ORG:Acme\\, Inc\\; Co;Dev\r\nNOTE:two\\nlines\\; and a backslash \\\\\r\nEMAIL:ann@x.example\r\n"
+    "REV:20260101T000000Z\r\nEND:VCARD\r\n"
 )
 MAKE_BOOK = b"""<?xml version="1.0"?><mkcol xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav"><set><prop>
 <resourcetype><collection/><C:addressbook/></resourcetype></prop></set></mkcol>"""

@@ -91,7 +91,7 @@ def classify_response(
 def classify_unsent(contract: OperationContract, stage: str, reason: str) -> Classified:
     """Return the end of an attempt whose live sender proves that no request byte left (PROTOCOL D4)."""
     del contract  # proven for every operation: nothing in a pack can change it
-    return Classified(Outcome.RETRYABLE_PRE_DISPATCH, _cut(f"not sent ({stage}): {reason}"))
+    return Classified(Outcome.RETRYABLE_PRE_DISPATCH, _cut(f"not sent ({stage}): {reason}"), effect_free=True)
 
 
 def classify_unanswered(contract: OperationContract, reason: str) -> Classified:
@@ -108,7 +108,9 @@ def settle_crash(
     its window, counted from the command's *first* dispatch, is still open with its margin (PROTOCOL D7).
     """
     if state is CrashedState.PREPARED:
-        return Classified(Outcome.RETRYABLE_PRE_DISPATCH, "the sender vanished before the dispatch mark")
+        return Classified(
+            Outcome.RETRYABLE_PRE_DISPATCH, "the sender vanished before the dispatch mark", effect_free=True
+        )
     if may_replay(contract, now_us=now_us, first_dispatched_at_us=first_dispatched_at_us):
         return Classified(Outcome.REPLAY_SAFE_RETRY, "the sender vanished; a repetition is proven harmless")
     return Classified(Outcome.OUTCOME_UNKNOWN, "the sender vanished after the dispatch mark")
@@ -186,7 +188,7 @@ def _rejected(
         )
     values: dict[str, JsonValue] = {RESULT_STATUS: response.status}
     values |= extract(contract.rejection, answer, request.target)
-    return Classified(Outcome.REJECTED, said, result=encode_result(values), receipt=kept)
+    return Classified(Outcome.REJECTED, said, result=encode_result(values), effect_free=True, receipt=kept)
 
 
 def _declared_wait_us(rule: OutcomeRule | None, response: Response) -> int | None:

@@ -45,7 +45,8 @@ class Classified:
     `result` is a JSON object for the application (None where there is none), `retry_after_us` the provider's
     wish (bounded by the pack), `verify` asks for the probe now: the provider refused a repetition, and the
     effect may be there. `for_later` says that the provider accepted the request and has yet to act on it.
-    `receipt` are the declared safe headers of the answer.
+    `effect_free` says that this attempt is proven to have done nothing: it never left, or the pack knows that
+    the answer means so. `receipt` are the declared safe headers of the answer.
     """
 
     outcome: Outcome
@@ -54,6 +55,7 @@ class Classified:
     retry_after_us: int | None = None
     verify: bool = False
     for_later: bool = False
+    effect_free: bool = False
     receipt: tuple[tuple[str, str], ...] = ()
 
 

@@ -183,6 +183,15 @@ def test_only_a_declared_verify_asks_for_the_probe() -> None:
     assert not any(verified(status).verify for status in (200, 202, 403, 404, 429, 500))
 
 
+def test_only_what_is_proven_harmless_is_free_of_effect() -> None:
+    free = {
+        status: verified(status).effect_free for status in (200, 202, 301, 403, 409, 422, 425, 429, 500, 503)
+    }
+    assert [status for status, is_free in free.items() if is_free] == [422, 429, 503]
+    assert classify_unsent(contract("PUT", "silent"), "tls", "refused").effect_free
+    assert not classify_unanswered(contract("PUT", "proven"), "reset").effect_free
+
+
 def test_accepted_for_later_says_so() -> None:
     assert classify_response(contract("POST", "rules"), REQUEST, answer(202, b"")).for_later
     assert not classify_response(contract("POST", "rules"), REQUEST, answer(200)).for_later
