@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from doonce.base.errors import Conflict, Invalid
 from doonce.runtime import inbox, outbox, schema
 from doonce.wire import HandoffScope
 
-INTENT = {"operation": "person.update", "payload": {"title": "CTO"}, "local_ref": "42"}
+INTENT: dict[str, Any] = {"operation": "person.update", "payload": {"title": "CTO"}, "local_ref": "42"}
 
 
 def test_sqlite3_in_autocommit_mode_after_an_explicit_begin(tmp_path: Path, scope: HandoffScope) -> None:
@@ -90,10 +91,12 @@ def test_psycopg_in_autocommit_mode_inside_a_transaction_block(tmp_path: Path, s
 
 
 def test_psycopg_with_cursors_of_another_placeholder(tmp_path: Path, scope: HandoffScope) -> None:
-    with database("postgresql", tmp_path) as address:
-        with psycopg.connect(address, cursor_factory=psycopg.RawCursor) as connection:
-            schema.create(connection)
-            outbox.emit(connection, scope=scope, **INTENT)
+    with (
+        database("postgresql", tmp_path) as address,
+        psycopg.connect(address, cursor_factory=psycopg.RawCursor) as connection,
+    ):
+        schema.create(connection)
+        outbox.emit(connection, scope=scope, **INTENT)
 
 
 async def test_sqlalchemys_asyncio(tmp_path: Path, scope: HandoffScope) -> None:

@@ -32,11 +32,14 @@ def test_the_row_and_the_change_commit_together(app: Application, scope: Handoff
 
 
 def test_the_row_and_the_change_roll_back_together(app: Application, scope: HandoffScope) -> None:
-    with pytest.raises(Undone), app.transaction() as connection:
-        app.execute(connection, "INSERT INTO things (id, title) VALUES (1, 'CTO')")
-        emit(connection, scope, source_lane="person/42")
-        raise Undone
+    def change() -> None:
+        with app.transaction() as connection:
+            app.execute(connection, "INSERT INTO things (id, title) VALUES (1, 'CTO')")
+            emit(connection, scope, source_lane="person/42")
+            raise Undone
 
+    with pytest.raises(Undone):
+        change()
     assert (app.count("things"), app.count("doonce_outbox"), app.count("doonce_outbox_lane")) == (0, 0, 0)
 
 
@@ -56,8 +59,8 @@ def test_everything_is_pinned(app: Application, scope: HandoffScope) -> None:
         )
 
     columns = (
-        "outbox_id, handoff_key, org, installation, capability, binding_digest, binding_generation, operation,"
-        " local_ref, link, payload, payload_digest, source_lane, lane_position, state, wish"
+        "outbox_id, handoff_key, org, installation, capability, binding_digest, binding_generation,"
+        " operation, local_ref, link, payload, payload_digest, source_lane, lane_position, state, wish"
     )
     (row,) = app.rows(f"SELECT {columns} FROM doonce_outbox")
     key = parse_handoff_key(row[1])

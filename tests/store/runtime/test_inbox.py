@@ -183,7 +183,7 @@ async def test_a_row_that_a_person_gave_up_still_learns_its_end(
     assert apply(plain, notice).state is ReceiptState.APPLIED
 
 
-# --------------------------------------------------------------------------------------------- what must not match
+# --------------------------------------------------------------------------------------- what must not match
 
 
 def resealed(notice: CompletionNotice, **changed: Any) -> CompletionNotice:
@@ -278,7 +278,7 @@ async def test_apply_refuses_without_an_open_transaction(
         inbox.apply(connection, notice, projecting(app))
 
 
-# ---------------------------------------------------------------------------------------------------- concurrency
+# ----------------------------------------------------------------------------------------------- concurrency
 
 
 async def test_two_at_once_project_once(app: Application, scope: HandoffScope, authority: Authority) -> None:
@@ -315,9 +315,13 @@ async def test_once_is_true_for_one_of_two_at_once(app: Application) -> None:
 
 
 async def test_once_is_rolled_back_with_the_changes(app: Application) -> None:
-    with pytest.raises(Died), app.transaction() as connection:
-        assert inbox.once(connection, "job-1")
-        raise Died
+    def first() -> None:
+        with app.transaction() as connection:
+            assert inbox.once(connection, "job-1")
+            raise Died
+
+    with pytest.raises(Died):
+        first()
     with app.transaction() as connection:
         assert inbox.once(connection, "job-1")
         assert not inbox.once(connection, "job-1")

@@ -7,7 +7,7 @@ application's side never believes anything that the oracle does not say, and in 
 import asyncio
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Interleavings(RuleBasedStateMachine):
         finally:
             self.open.close()
 
-    # ------------------------------------------------------------------------------------------ what may happen
+    # ------------------------------------------------------------------------------------- what may happen
 
     @rule(
         lane=st.sampled_from([None, "a", "b"]),
@@ -83,6 +83,7 @@ class Interleavings(RuleBasedStateMachine):
     )
     def emit(self, lane: str | None, key: str | None, dies: str) -> None:
         begin = Transactions(self.app.transaction, dies)
+        outbox_id: outbox.OutboxId | None = None
         try:
             with begin() as connection:
                 outbox_id = outbox.emit(
@@ -97,16 +98,15 @@ class Interleavings(RuleBasedStateMachine):
         except Died:
             if dies == ABORT:
                 return
+        assert outbox_id is not None
         if outbox_id not in self.outbox_ids:
             self.outbox_ids.append(outbox_id)
 
     @rule(claim=STORE_FAULTS, record=STORE_FAULTS, calls=CALL_FAULTS)
     def relay(self, claim: str, record: str, calls: list[str]) -> None:
         self.authority.faults = list(calls)
-        try:
+        with suppress(Died):
             asyncio.run(run_once(self.app, self.authority, claim, record))
-        except Died:
-            pass
         self.authority.faults = []
 
     @rule(record=STORE_FAULTS, calls=CALL_FAULTS, before=st.booleans())
@@ -132,10 +132,8 @@ class Interleavings(RuleBasedStateMachine):
             await overtake()
             return answer
 
-        try:
+        with suppress(Died):
             asyncio.run(run_once(self.app, EmbeddedHandoffs(accept, reject), "", record))
-        except Died:
-            pass
 
     @rule()
     def time_passes(self) -> None:
@@ -152,9 +150,11 @@ class Interleavings(RuleBasedStateMachine):
             return
         admission = self.authority.admissions.get(self.key(outbox_id))
         if answer is outbox.Withdrawal.WITHDRAWN:
-            assert admission is not None and admission.state is AdmissionState.HANDOFF_REJECTED
+            assert admission is not None
+            assert admission.state is AdmissionState.HANDOFF_REJECTED
         if answer is outbox.Withdrawal.TOO_LATE:
-            assert admission is not None and admission.state is AdmissionState.COMMAND_ACCEPTED
+            assert admission is not None
+            assert admission.state is AdmissionState.COMMAND_ACCEPTED
 
     @precondition(lambda self: self.authority.accepted_order)
     @rule(pick=PICK, outcome=st.sampled_from(CompletionOutcome))
@@ -167,7 +167,7 @@ class Interleavings(RuleBasedStateMachine):
     def deliver(self, pick: int, dies: str) -> None:
         self.apply(self.notices[pick % len(self.notices)], dies)
 
-    # -------------------------------------------------------------------------------------------- what must hold
+    # -------------------------------------------------------------------------------------- what must hold
 
     @invariant()
     def every_belief_is_the_oracles(self) -> None:
@@ -178,12 +178,15 @@ class Interleavings(RuleBasedStateMachine):
         for _outbox_id, key, state, command_id, receipt_id in rows:
             admission = self.authority.admissions.get(key)
             if state in ("accepted", "completed"):
-                assert admission is not None and admission.state is AdmissionState.COMMAND_ACCEPTED
+                assert admission is not None
+                assert admission.state is AdmissionState.COMMAND_ACCEPTED
                 assert command_id == admission.command_id
             if state == "rejected":
-                assert admission is not None and admission.state is AdmissionState.HANDOFF_REJECTED
+                assert admission is not None
+                assert admission.state is AdmissionState.HANDOFF_REJECTED
             if receipt_id is not None:
-                assert admission is not None and receipt_id == admission.receipt_id
+                assert admission is not None
+                assert receipt_id == admission.receipt_id
             assert state != "refused"
 
     @invariant()
@@ -222,7 +225,7 @@ class Interleavings(RuleBasedStateMachine):
         self.an_end_is_projected_exactly_once()
         self.a_lane_is_accepted_in_commit_order()
 
-    # ------------------------------------------------------------------------------------------------- helpers
+    # --------------------------------------------------------------------------------------------- helpers
 
     def apply(self, notice: CompletionNotice, dies: str) -> None:
         try:
@@ -244,9 +247,9 @@ class InterleavingsOnPostgresql(Interleavings):
     engine = "postgresql"
 
 
-@pytest.mark.parametrize("machine,examples", [(Interleavings, 40), (InterleavingsOnPostgresql, 8)])
+@pytest.mark.parametrize("machine,examples", [(Interleavings, 25), (InterleavingsOnPostgresql, 5)])
 def test_every_interleaving_agrees_with_the_oracle(machine: type[Interleavings], examples: int) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]  # hypothesis leaves it unannotated
+    run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=examples,

@@ -1,4 +1,4 @@
-"""The relay hands over exactly the pinned bytes until a durable answer, whatever fails (PROTOCOL F1, F3, L2)."""
+"""The relay hands over the pinned bytes until a durable answer, whatever fails (PROTOCOL F1, F3, L2)."""
 
 import asyncio
 import itertools
@@ -11,6 +11,7 @@ from tests.store.runtime.relays import (
     ABORT,
     FORGET,
     Died,
+    Transactions,
     drain,
     emit,
     later,
@@ -32,10 +33,11 @@ from doonce.base.errors import (
     Unavailable,
 )
 from doonce.runtime import outbox
+from doonce.runtime.connections import execute
 from doonce.runtime.handoffs import EmbeddedHandoffs
-from doonce.runtime.model import OutboxState
+from doonce.runtime.model import OutboxState, read_refusal
 from doonce.runtime.relay import Relay, RelaySettings
-from doonce.runtime.relay_store import HeadPolicy
+from doonce.runtime.relay_store import HeadPolicy, Outcome, Recorded, claim, record
 from doonce.wire import AcceptRequest, Admission, HandoffScope, Refused
 
 
@@ -239,7 +241,7 @@ async def test_a_silent_service_is_waited_for_no_longer_than_the_timeout(
     assert status(plain, silent).error_class == "DEADLINE"
 
 
-# -------------------------------------------------------------------------------------------------------- lanes
+# ----------------------------------------------------------------------------------------------------- lanes
 
 
 async def test_a_lane_is_handed_over_one_by_one_in_commit_order(
@@ -304,7 +306,7 @@ async def test_lanes_of_two_installations_do_not_meet(
     assert (await run_once(plain, authority)).accepted == 2
 
 
-# -------------------------------------------------------------------------------------------------- withdrawing
+# ----------------------------------------------------------------------------------------------- withdrawing
 
 
 async def test_only_a_durable_rejection_ends_a_withdrawn_row(
@@ -348,9 +350,14 @@ async def test_a_withdrawal_that_rolled_back_was_never_wished(
     app: Application, scope: HandoffScope, authority: Authority
 ) -> None:
     outbox_id = emit(app, scope)
-    with pytest.raises(Died), app.transaction() as connection:
-        outbox.withdraw(connection, outbox_id)
-        raise Died
+
+    def wish() -> None:
+        with app.transaction() as connection:
+            outbox.withdraw(connection, outbox_id)
+            raise Died
+
+    with pytest.raises(Died):
+        wish()
     await drain(app, authority)
 
     assert status(app, outbox_id).state is OutboxState.ACCEPTED
@@ -403,7 +410,7 @@ async def test_a_service_may_reject_at_acceptance(
     assert status(plain, outbox_id).state is OutboxState.REJECTED
 
 
-# --------------------------------------------------------------------------------------------------- two relays
+# ------------------------------------------------------------------------------------------------ two relays
 
 
 async def test_two_relays_at_once_share_the_rows(
@@ -455,6 +462,32 @@ async def test_a_relay_that_lost_its_lease_records_only_facts(
     assert status(plain, outbox_id).state is OutboxState.ACCEPTED
 
 
+FIRST = "the first relay's token"
+
+
+@pytest.mark.parametrize("failure", [Forbidden("no"), Unavailable("no")], ids=["refused", "failed"])
+async def test_a_lost_lease_does_not_disturb_the_one_that_has_it(
+    plain: Application, scope: HandoffScope, authority: Authority, failure: DoonceError
+) -> None:
+    outbox_id = emit(plain, scope)
+
+    async def second(requests: Sequence[AcceptRequest]) -> Sequence[Admission | Refused]:
+        # The first relay fails now, while this one is asking under the live lease.
+        held = plain.rows("SELECT lease_token, tries, state FROM doonce_outbox")
+        with plain.transaction() as connection:
+            recorded = execute(connection, record(FIRST, [Outcome(mine, verdict, delay_us=1)]))
+        assert recorded == [Recorded.STALE]
+        assert plain.rows("SELECT lease_token, tries, state FROM doonce_outbox") == held
+        return await authority.accept(requests)
+
+    verdict = read_refusal(failure.error_class, failure.message)
+    with plain.transaction() as connection:
+        (mine,) = execute(connection, claim(FIRST, rows_max=1, lease_us=1, policy=HeadPolicy.BLOCK))
+    later(plain)
+    assert (await run_once(plain, EmbeddedHandoffs(second, authority.reject))).accepted == 1
+    assert status(plain, outbox_id).state is OutboxState.ACCEPTED
+
+
 async def test_a_slow_relays_receipt_is_the_same_fact(
     plain: Application, scope: HandoffScope, authority: Authority
 ) -> None:
@@ -486,7 +519,7 @@ async def test_contradicting_receipts_are_reported_and_change_nothing(
     assert status(plain, outbox_id).receipt_id == next(iter(authority.admissions.values())).receipt_id
 
 
-# ----------------------------------------------------------------------------------------------------- the loop
+# -------------------------------------------------------------------------------------------------- the loop
 
 
 async def test_run_stops_when_told_and_wakes_when_told(
@@ -527,8 +560,6 @@ async def test_run_survives_a_database_that_fails(
 
     failing, settings = [ABORT, ABORT, ABORT], RelaySettings(retry_base_us=1_000, retry_cap_us=1_000)
     handoffs = EmbeddedHandoffs(accept, authority.reject)
-    from tests.store.runtime.relays import Transactions
-
     async with Relay(Transactions(plain.transaction, *failing), handoffs, settings) as relay:
         async with asyncio.timeout(10):
             await relay.run(stop)
