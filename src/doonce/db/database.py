@@ -23,6 +23,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.points import Points
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.statement import DialectName
@@ -89,6 +90,7 @@ class Database:
         self.settings = settings or RetrySettings()
         self.wakeups = Wakeups()
         self.observer: Observer = SilentObserver()
+        self.points = Points()
         self.clock_watch = ClockWatch(self.settings.clock_tolerance_us, self.settings.clock_hold_us)
         self._running: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -116,7 +118,7 @@ class Database:
 
         def factory() -> Txn[T]:
             topics.clear()
-            return self._observed(operation(*args), topics)
+            return self._observed(operation.__name__, operation(*args), topics)
 
         while True:
             tries += 1
@@ -136,12 +138,13 @@ class Database:
                 # after an unknown commit even a refusal proves nothing: that commit may be what it collides with
                 raise unknown or self._translate(fault) from fault
             else:
+                self.points.reach(f"{operation.__name__}.after_commit")
                 for topic in topics:
                     self.wakeups.wake(topic)
                 return result
             await self._pause(tries)
 
-    def _observed(self, transaction: Txn[T], topics: list[str]) -> Txn[T]:
+    def _observed(self, name: str, transaction: Txn[T], topics: list[str]) -> Txn[T]:
         value: Any = None
         try:
             while True:
@@ -149,6 +152,7 @@ class Database:
                     call = transaction.send(value)
                 except StopIteration as stop:
                     result: T = stop.value
+                    self.points.reach(f"{name}.before_commit")
                     return result
                 if isinstance(call, ReadClock):
                     before_us = boottime_ns() // 1000

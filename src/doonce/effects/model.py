@@ -273,7 +273,7 @@ class Verdicted:
     names_attempt: bool = False
     result_json: str = "{}"
     resend: bool = False
-    ends_dead: bool = False
+    ends_rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

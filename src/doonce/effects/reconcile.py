@@ -281,8 +281,10 @@ def _record(row: Resolve, verdict: Verdicted, subject: _Subject) -> Txn[None]:
         yield from _succeed(row, subject)
     elif verdict.verdict is Verdict.EFFECT_PROVEN:
         yield from _conclude(row, EndedAs.ACCEPTED, verdict, subject)
-    elif verdict.verdict is Verdict.SUPERSEDED or verdict.ends_dead:
-        yield from _conclude(row, EndedAs.REJECTED if verdict.ends_dead else EndedAs.DEAD, verdict, subject)
+    elif verdict.ends_rejected:
+        yield from _conclude(row, EndedAs.REJECTED, verdict, subject)
+    elif verdict.verdict is Verdict.SUPERSEDED or row.claimed is None:
+        yield from _conclude(row, EndedAs.DEAD, verdict, subject)
 
 
 def _amend(row: Resolve, stored: Row, subject: _Subject) -> Txn[Resolved]:

@@ -37,7 +37,7 @@ from doonce.ownership.model import Family
 from doonce.principals import store as principals
 from doonce.work import settle
 from doonce.work import store as work
-from doonce.work.model import Claimed, live
+from doonce.work.model import Claimed, Item, NewItem, live
 
 ATTEMPT_COLUMNS = tuple(column.name for column in effect_attempt.c)
 EVIDENCE_COLUMNS = tuple(column.name for column in attempt_evidence.c)
@@ -349,27 +349,44 @@ class LateEvidence:
 def append_evidence(rows: Sequence[LateEvidence]) -> Txn[list[None]]:
     """Append late evidence, bump each attempt's evidence version, and make its reconciliation due now.
 
-    No transition: a verdict taken without it can no longer be acted on (PROTOCOL H4). A rerun appends nothing twice.
+    No transition: a verdict taken without it can no longer be acted on (PROTOCOL H4). Where reconciliation had
+    given up, a new item looks again. A rerun appends nothing twice.
     """
-    for row in sorted(rows, key=lambda row: row.attempt_id):
-        yield from settle.bring_forward(row.attempt_id, Family.RECONCILE.value)
-    yield from lock_attempts(row.attempt_id for row in rows)
+    ordered = sorted(rows, key=lambda row: row.attempt_id)
+    looking = []
+    for row in ordered:
+        looking.append((yield from settle.bring_forward(row.attempt_id, Family.RECONCILE.value)))
+    attempts = yield from lock_attempts(row.attempt_id for row in rows)
     known = yield from evidence_of(row.attempt_id for row in rows)
+    items = yield from fetch(work.PLAIN_ITEMS, ids=[(attempt.work_id,) for attempt in attempts.values()])
+    scopes = {row[0]: work.read_item(row) for row in items}
     now_us = yield from clock()
-    fresh = [row for row in rows if all(row.id != e.id for e in known[row.attempt_id])]
-    yield from insert_many(
-        attempt_evidence,
-        EVIDENCE_COLUMNS,
-        [
-            (
-                row.id, row.attempt_id, row.kind.value, row.outcome.value if row.outcome else None, row.result_json,
-                row.reason, row.token, now_us,
-            )
-            for row in fresh
-        ],
-    )  # fmt: skip
+    fresh = [row for row in ordered if all(row.id != seen.id for seen in known[row.attempt_id])]
+    yield from insert_many(attempt_evidence, EVIDENCE_COLUMNS, [_evidence_row(row, now_us) for row in fresh])
     if fresh:
         yield from fetch(BUMP_EVIDENCE, ids=[(row.attempt_id,) for row in fresh])
+    unattended = [row for row, found in zip(ordered, looking, strict=True) if not found and row in fresh]
+    yield from work.insert(
+        [
+            _look_again(row, scopes[attempts[row.attempt_id].work_id])
+            for row in unattended
+            if row.attempt_id in attempts and attempts[row.attempt_id].outcome is Outcome.OUTCOME_UNKNOWN
+        ]
+    )
     return [None for _ in rows]
 
 
+def _evidence_row(row: LateEvidence, now_us: int) -> tuple[Any, ...]:
+    outcome = row.outcome.value if row.outcome is not None else None
+    return (row.id, row.attempt_id, row.kind.value, outcome, row.result_json, row.reason, row.token, now_us)
+
+
+def _look_again(row: LateEvidence, item: Item) -> NewItem:
+    return NewItem(
+        id=f"wrk_{row.id[4:]}",
+        family=Family.RECONCILE.value,
+        scope=item.scope,
+        subject_kind="attempt",
+        subject_id=row.attempt_id,
+        view_digest=item.view_digest,
+    )

@@ -287,8 +287,8 @@ def cancel(
     }
 
 
-def bring_forward(subject_id: str, family: str) -> Txn[None]:
-    """Make a waiting item of this subject due now: something it waits for has happened."""
+def bring_forward(subject_id: str, family: str) -> Txn[bool]:
+    """Make a waiting item of this subject due now: something it waits for has happened. False when none waits."""
     found = yield from fetch(FOR_SUBJECT, subject_id=subject_id, family=family)
     items = yield from lock_items(row[0] for row in found)
     now_us = yield from clock()
@@ -309,6 +309,7 @@ def bring_forward(subject_id: str, family: str) -> Txn[None]:
         ]
         yield from insert_many(work_ready, READY_COLUMNS, ready, skip_conflicts=True)
         yield from notify([topic(family)])
+    return bool(waiting) or any(item.state is State.PROCESSING for item in items.values())
 
 
 def release_head(lane_name: str, item_id: str) -> Txn[bool]:

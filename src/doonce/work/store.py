@@ -146,6 +146,17 @@ def _plain_items(dialect: Dialect) -> sa.Select[Any]:
 
 
 CANDIDATES = Statement("work.candidates", _candidates)
+def _suspects(dialect: Dialect) -> sa.Select[Any]:
+    return (
+        sa.select(work_ready.c.item_id)
+        .where(
+            work_ready.c.family == sa.bindparam("family", type_=IDENTITY), work_ready.c.shelf == Shelf.ALONE.value
+        )
+        .limit(1)
+    )
+
+
+SUSPECTS = Statement("work.suspects", _suspects)
 PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
 LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
 LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(dialect, skip_locked=True))
@@ -195,6 +206,11 @@ def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
         return {}
     rows = yield from fetch(LOCK_ITEMS, ids=[(item_id,) for item_id in wanted])
     return {row[0]: read_item(row) for row in rows}
+
+
+def suspects_wait(family: str) -> Txn[bool]:
+    """Whether any item of the family waits to run alone."""
+    return bool((yield from fetch(SUSPECTS, family=family)))
 
 
 def topic(family: str) -> str:

@@ -1,0 +1,213 @@
+"""Completions: what the application is told when a command ends, or when nobody knows yet.
+
+A completion is a work item, created with the end itself. It is pushed under a live claim to the application's inbox,
+idempotent by command, and succeeds only after the whole receipt validates (PROTOCOL K1).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+
+from doonce.base.errors import DoonceError
+from doonce.base.secrets import Secret
+from doonce.catalog.model import CompletionMode
+from doonce.catalog.service import Views
+from doonce.commands import store as commands
+from doonce.commands.model import Command, CommandEnd
+from doonce.db.database import Database
+from doonce.db.faults import DatabaseFault
+from doonce.db.schema import IDENTITY
+from doonce.db.statement import Dialect, Statement
+from doonce.db.transaction import Txn, fetch
+from doonce.effects.tables import effect_attempt
+from doonce.http import Client, Go, Replied, Request
+from doonce.http.model import boottime_ns
+from doonce.wire.codec import decode, encode
+from doonce.wire.completions import CompletionNotice, CompletionOutcome, CompletionReceipt, seal_notice
+from doonce.work import store as work
+from doonce.work.model import Claimed, Event, RetryPolicy, Settlement
+from doonce.work.service import Worker
+
+log = structlog.get_logger()
+RECEIPT_BYTES_MAX = 16_384
+
+
+def _attempts(dialect: Dialect) -> sa.Select[Any]:
+    ids = dialect.batch("ids", id=IDENTITY)
+    return sa.select(
+        effect_attempt.c.id, effect_attempt.c.subject_id, effect_attempt.c.reason, effect_attempt.c.ended_at
+    ).where(effect_attempt.c.id.in_(sa.select(ids.c.id).select_from(ids.source)))
+
+
+ATTEMPTS = Statement("completions.attempts", _attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A claimed completion: the command, and its end or the attempt that nobody knows the outcome of."""
+
+    claimed: Claimed
+    command: Command | None
+    end: CommandEnd | None
+    attempt_id: str | None
+    unknown_since: int
+
+
+def claim_completions(request: work.ClaimRequest) -> Txn[list[Completion]]:
+    """Claim completions with all that they have to tell."""
+    claimed = yield from work.claim(request)
+    if not claimed:
+        return []
+    about = {c.item.subject_id for c in claimed if c.item.subject_kind == "attempt"}
+    rows = (yield from fetch(ATTEMPTS, ids=[(i,) for i in sorted(about)])) if about else []
+    attempts = {row["id"]: row for row in rows}
+    commanded = {
+        c.item.id: attempts[c.item.subject_id]["subject_id"] if c.item.subject_id in attempts else c.item.subject_id
+        for c in claimed
+    }
+    known = yield from commands.load(commanded.values())
+    ends = yield from commands.load_ends(commanded.values())
+    return [
+        Completion(
+            claimed=c,
+            command=known.get(commanded[c.item.id]),
+            end=ends.get(commanded[c.item.id]),
+            attempt_id=c.item.subject_id if c.item.subject_id in attempts else None,
+            unknown_since=(attempts[c.item.subject_id]["ended_at"] or 0) if c.item.subject_id in attempts else 0,
+        )
+        for c in claimed
+    ]
+
+
+def notice_of(completion: Completion) -> CompletionNotice | None:
+    """What to tell; None when a notice of an unknown outcome has been overtaken by the command's end."""
+    command, end = completion.command, completion.end
+    if command is None:
+        return None
+    if completion.attempt_id is not None:
+        if end is not None:
+            return None
+        outcome, result, attempt, at_us = CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since
+    elif end is None:
+        return None
+    else:
+        outcome, result = CompletionOutcome(end.ended_as.value), end.result_json
+        attempt, at_us = end.attempt_id, end.recorded_at
+    return seal_notice(
+        command_id=command.id,
+        key=command.handoff_key,
+        outbox_id=command.outbox_id,
+        payload_digest=command.payload_digest,
+        outcome=outcome,
+        result=result.encode(),
+        attempt_id=attempt,
+        recorded_at_us=at_us,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """Where an application takes completions: a URL of its own, and the credential that it expects."""
+
+    origin: str
+    target: str
+    credential: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionSettings:
+    """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week."""
+
+    policy: RetryPolicy = RetryPolicy(base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
+    call_budget_ns: int = 10_000_000_000
+
+
+class Completer:
+    """Runs claimed completions."""
+
+    def __init__(
+        self,
+        database: Database,
+        views: Views,
+        client: Client,
+        inboxes: Mapping[str, Inbox],
+        settings: CompletionSettings,
+    ) -> None:
+        self._database = database
+        self._views = views
+        self._client = client
+        self._inboxes = inboxes
+        self._settings = settings
+        self.worker: Worker[Completion] | None = None
+
+    async def run(self, completion: Completion) -> None:
+        """Tell the application, or leave the end for it to ask for, as its binding says."""
+        event, summary = await self._tell(completion)
+        item = completion.claimed.item
+        delay_us = 0
+        if event is Event.RETRY:
+            failures = item.failures + 1
+            delay_us = self._settings.policy.delay_us(failures, random.random())  # noqa: S311 (spreads retries)
+            since_us = completion.claimed.lease_until - (item.first_failed_at or completion.claimed.lease_until)
+            if since_us >= self._settings.policy.failing_us_max:
+                event = Event.DIE
+        settlement = Settlement(
+            completion.claimed,
+            event,
+            delay_us=delay_us,
+            failed=event is Event.RETRY,
+            failure_class="not_delivered" if event is Event.DIE else None,
+            summary=summary,
+        )
+        if self.worker is None:
+            raise AssertionError("a completer belongs to a worker")
+        try:
+            await self.worker.settlements.submit(settlement)
+        except (DoonceError, DatabaseFault) as error:
+            log.warning("a completion could not be settled", item=item.id, error=str(error))
+
+    async def _tell(self, completion: Completion) -> tuple[Event, str]:
+        command = completion.command
+        notice = notice_of(completion)
+        if command is None or notice is None:
+            return Event.SKIP, "the command has ended since" if command is not None else "there is no such command"
+        try:
+            view = await self._views.get(command.pins.view_digest)
+            policy = view.policies.completion
+            if policy.mode is CompletionMode.PULL:
+                return Event.SUCCEED, "left to be asked for"
+            inbox = self._inboxes.get(policy.url_name or "")
+            if inbox is None:
+                return Event.RETRY, f"no inbox named {policy.url_name!r} is configured"
+            return await self._push(inbox, notice)
+        except DoonceError as error:
+            return Event.RETRY, str(error)
+
+    async def _push(self, inbox: Inbox, notice: CompletionNotice) -> tuple[Event, str]:
+        started_ns = boottime_ns()
+
+        async def gate() -> Go:
+            return Go(started_ns + self._settings.call_budget_ns, started_ns + self._settings.call_budget_ns)
+
+        request = Request("POST", inbox.origin, inbox.target, (("content-type", "application/json"),), encode(notice))
+        sent = await self._client.send(
+            request,
+            secret_headers={"authorization": Secret(f"Bearer {inbox.credential.reveal()}")},
+            gate=gate,
+            declared_origins=(inbox.origin,),
+        )
+        if not isinstance(sent, Replied):
+            return Event.RETRY, f"the inbox did not answer: {sent.reason}"
+        if sent.status != 200 or not sent.complete:  # noqa: PLR2004
+            return Event.RETRY, f"the inbox answered {sent.status}"
+        receipt = decode(sent.body, CompletionReceipt, bytes_max=RECEIPT_BYTES_MAX)
+        if receipt.command_id != notice.command_id or receipt.notice_digest != notice.digest:
+            return Event.RETRY, "the inbox's receipt is about something else"
+        return Event.SUCCEED, f"{receipt.state.value}: {receipt.receipt_id}"
+

@@ -1,0 +1,330 @@
+"""Workers: one claimer per family and process, fanned out in memory; renewals; drain and stop.
+
+A claim takes what can be started now and hands back what was not started. No transaction is open while work runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from doonce.base.errors import DoonceError
+from doonce.base.ids import new_token
+from doonce.db.clock import boottime_ns
+from doonce.db.committer import Committer, CommitterSettings
+from doonce.db.database import Database
+from doonce.db.faults import DatabaseFault
+from doonce.db.transaction import Txn
+from doonce.work import settle, store
+from doonce.work.model import Claimed, Event, Scope, Settled, Settlement
+from doonce.work.store import ClaimRequest, RenewRequest
+
+Unit = TypeVar("Unit")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How one family is worked. Each is a line in docs/settings.md.
+
+    `lease_us`: how long a claim lasts without renewal; a crash delays its items by as much. `poll_seconds`: how often
+    a claimer looks without a hint. `gather_seconds`: how long a nearly full worker waits for more room before it
+    claims again, so that claims stay batches. `expiries_max`: consecutive lost leases before an item must run alone;
+    `suspects_seconds`: how often to look for such items.
+    """
+
+    concurrency: int = 64
+    lease_us: int = 30_000_000
+    poll_seconds: float = 0.5
+    gather_seconds: float = 0.002
+    expiries_max: int = 5
+    scopes_per_claim: int = 16
+    suspects_seconds: float = 5.0
+
+
+class WorkObserver(Protocol):
+    """Where workers report what an operator looks for."""
+
+    def claimed(self, family: str, items: int) -> None: ...
+    def stale(self, family: str, step: str) -> None: ...
+    def flushed(self, operation: str, rows: int) -> None: ...
+
+
+@dataclass(slots=True)
+class ProcessGate:
+    """What the workers of one process share: nothing else runs while a suspected poison runs alone (PROTOCOL W2)."""
+
+    running: int = 0
+    alone: bool = False
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def enter(self) -> None:
+        """One more unit runs."""
+        self.running += 1
+
+    def leave(self) -> None:
+        """One unit has ended."""
+        self.running -= 1
+        self.changed.set()
+
+    async def empty(self) -> None:
+        """Wait until nothing runs and nobody is claiming."""
+        while self.running:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyWork(Generic[Unit]):
+    """One family as its worker sees it: how to claim it, which claim a unit holds, and how to run one."""
+
+    family: str
+    claim: Callable[[ClaimRequest], Txn[list[Unit]]]
+    claim_of: Callable[[Unit], Claimed]
+    run: Callable[[Unit], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this worker is: the deployment that owns its families, and this process."""
+
+    deployment: str
+    owner: str
+
+
+class Leases:
+    """Renews the leases of what runs, in batches on a queue of their own (PROTOCOL G2)."""
+
+    def __init__(self, database: Database, identity: Identity, lease_us: int, observer: WorkObserver) -> None:
+        self._identity = identity
+        self._lease_us = lease_us
+        self._observer = observer
+        self._held: dict[str, tuple[Claimed, int]] = {}
+        self._committer: Committer[RenewRequest, int | None] = Committer(
+            database, store.renew, key=lambda request: request.claimed.item.id, observer=observer
+        )
+
+    def hold(self, claimed: Claimed) -> None:
+        """Keep this claim alive until it is released."""
+        self._held[claimed.item.id] = (claimed, boottime_ns())
+
+    def release(self, claimed: Claimed) -> None:
+        """Stop renewing it."""
+        self._held.pop(claimed.item.id, None)
+
+    async def run(self) -> None:
+        """Renew every claim that has used up a third of its lease, until cancelled."""
+        third_seconds = self._lease_us / 3_000_000
+        while True:
+            await asyncio.sleep(third_seconds / 2)
+            old_ns = boottime_ns() - int(third_seconds * 1e9)
+            due = [claimed for claimed, since_ns in self._held.values() if since_ns < old_ns]
+            if due:
+                await asyncio.gather(*(self._renew(claimed) for claimed in due))
+
+    async def _renew(self, claimed: Claimed) -> None:
+        request = RenewRequest(claimed, self._identity.deployment, self._lease_us)
+        try:
+            until_us = await self._committer.submit(request)
+        except (DoonceError, DatabaseFault) as error:
+            log.warning("a lease could not be renewed", item=claimed.item.id, error=str(error))
+            return
+        if until_us is None:
+            self._observer.stale(claimed.item.family, "renew")
+            self.release(claimed)
+        elif claimed.item.id in self._held:
+            self._held[claimed.item.id] = (claimed, boottime_ns())
+
+
+class Worker(Generic[Unit]):
+    """Works one family until it is told to stop."""
+
+    def __init__(
+        self,
+        database: Database,
+        work: FamilyWork[Unit],
+        identity: Identity,
+        scopes: Callable[[], Awaitable[Sequence[Scope]]],
+        settings: WorkerSettings,
+        observer: WorkObserver,
+        gate: ProcessGate,
+        may_claim: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._database = database
+        self._work = work
+        self._identity = identity
+        self._scopes = scopes
+        self._settings = settings
+        self._observer = observer
+        self._gate = gate
+        self._may_claim = may_claim
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._turn = 0
+        self._look_for_suspects_ns = 0
+        self.leases = Leases(database, identity, settings.lease_us, observer)
+        self.settlements: Committer[Settlement, Settled] = Committer(
+            database,
+            self._settle,
+            key=lambda settlement: settlement.claimed.item.id,
+            observer=observer,
+            settings=CommitterSettings(),
+        )
+
+    def _settle(self, settlements: Sequence[Settlement]) -> Txn[list[Settled]]:
+        return settle.settle(settlements, self._identity.deployment)
+
+    @property
+    def running(self) -> int:
+        """How many units run now."""
+        return len(self._tasks)
+
+    def begin_drain(self) -> None:
+        """Claim nothing more, at once. What runs is finished."""
+        self._stopping.set()
+        self._room.set()
+        self._database.wakeups.wake(store.topic(self._work.family))
+
+    async def run(self) -> None:
+        """Claim and run until drained. Cancelling it stops hard: leases run out, and others take over."""
+        renewals = asyncio.create_task(self.leases.run())
+        try:
+            while not self._stopping.is_set():
+                await self._turn_once()
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+            await self.settlements.drain()
+        finally:
+            renewals.cancel()
+            for task in self._tasks:
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewals
+
+    async def _turn_once(self) -> None:
+        if self._gate.alone or not self._ready():
+            await self._pause(self._settings.poll_seconds)
+            return
+        free = self._settings.concurrency - len(self._tasks)
+        if free < max(1, self._settings.concurrency // 4) and not await self._wait_for_room():
+            free = self._settings.concurrency - len(self._tasks)
+            if free < 1:
+                return
+        if await self._suspects_wait() and await self._claim_alone():
+            return
+        free = self._settings.concurrency - len(self._tasks)
+        self._gate.enter()
+        try:
+            took = await self._claim(free, alone=False)
+        finally:
+            self._gate.leave()
+        if took < free:
+            await self._pause(self._settings.poll_seconds * random.uniform(0.5, 1.0))  # noqa: S311 (spreads polls)
+
+    def _ready(self) -> bool:
+        return self._may_claim() and self._database.clock_watch.steady(boottime_ns() // 1000)
+
+    async def _wait_for_room(self) -> bool:
+        self._room.clear()
+        try:
+            async with asyncio.timeout(self._settings.gather_seconds if self._has_room() else None):
+                while self._settings.concurrency - len(self._tasks) < max(1, self._settings.concurrency // 4):
+                    await self._room.wait()
+                    self._room.clear()
+                    if self._stopping.is_set():
+                        return True
+        except TimeoutError:
+            return False
+        return True
+
+    def _has_room(self) -> bool:
+        return len(self._tasks) < self._settings.concurrency
+
+    async def _pause(self, seconds: float) -> None:
+        if not self._stopping.is_set():
+            await self._database.wakeups.wait(store.topic(self._work.family), seconds)
+
+    async def _claim(self, free: int, *, alone: bool) -> int:
+        scopes = await self._next_scopes()
+        request = ClaimRequest(
+            family=self._work.family,
+            scopes=scopes,
+            deployment=self._identity.deployment,
+            owner=self._identity.owner,
+            token=new_token(),
+            rows_max=free,
+            lease_us=self._settings.lease_us,
+            expiries_max=self._settings.expiries_max,
+            alone=alone,
+        )
+        try:
+            units = await self._database.transact(self._work.claim, request)
+        except (DoonceError, DatabaseFault) as error:
+            log.warning("claiming failed", family=self._work.family, error=str(error))
+            await asyncio.sleep(self._settings.poll_seconds)
+            return free
+        if units:
+            self._observer.claimed(self._work.family, len(units))
+        for unit in units:
+            self._start(unit)
+        return len(units)
+
+    async def _next_scopes(self) -> tuple[Scope, ...]:
+        scopes = await self._scopes()
+        if len(scopes) <= self._settings.scopes_per_claim:
+            self._turn += 1
+            start = self._turn % len(scopes) if scopes else 0
+            return (*scopes[start:], *scopes[:start])
+        start = self._turn % len(scopes)
+        self._turn = start + self._settings.scopes_per_claim
+        return tuple((*scopes[start:], *scopes[:start])[: self._settings.scopes_per_claim])
+
+    async def _suspects_wait(self) -> bool:
+        """Whether an item waits to run alone; asked now and then, since it stops everything else."""
+        now_ns = boottime_ns()
+        if now_ns < self._look_for_suspects_ns:
+            return False
+        self._look_for_suspects_ns = now_ns + int(self._settings.suspects_seconds * 1e9)
+        try:
+            return await self._database.read(store.suspects_wait, self._work.family)
+        except (DoonceError, DatabaseFault):
+            return False
+
+    async def _claim_alone(self) -> bool:
+        """Run one suspect with nothing else in this process; dying now convicts it, and nobody else (W2)."""
+        self._gate.alone = True
+        try:
+            await self._gate.empty()
+            took = await self._claim(1, alone=True)
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+            return took > 0
+        finally:
+            self._gate.alone = False
+
+    def _start(self, unit: Unit) -> None:
+        claimed = self._work.claim_of(unit)
+        self._gate.enter()
+        self.leases.hold(claimed)
+        task = asyncio.create_task(self._work.run(unit))
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._ended(done, claimed))
+
+    def _ended(self, task: asyncio.Task[None], claimed: Claimed) -> None:
+        self._tasks.discard(task)
+        self._gate.leave()
+        self.leases.release(claimed)
+        self._room.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work failed unexpectedly", item=claimed.item.id, error=repr(error), exc_info=error)
+
+    async def hand_back(self, claimed: Claimed) -> None:
+        """Give back an item that was not started, and undo its claim's count (PROTOCOL W1)."""
+        await self.settlements.submit(Settlement(claimed, Event.HAND_BACK))
