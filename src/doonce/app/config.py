@@ -173,6 +173,12 @@ def _put(document: Document, at: tuple[str, ...], value: Any, origin: str) -> No
     table[at[-1]] = value
 
 
+def settings_from(given: Mapping[str, Any]) -> Settings:
+    """Return the settings that code gives, by the names of the file; checked alike, and nothing else is read."""
+    _check_known(given, Settings, (), lambda _: "the given settings")
+    return _converted(dict(given), lambda _: "the given settings")
+
+
 # --- types and bounds ---------------------------------------------------------------------------------------------
 
 
@@ -200,4 +206,6 @@ def _decode(kind: type, value: Any) -> Any:
         return Secret(value)
     if kind is Path and isinstance(value, str) and value:
         return Path(value)
+    if isinstance(value, kind):
+        return value
     raise ValueError(f"Expected `str`, got `{type(value).__name__}`")

@@ -128,7 +128,7 @@ class Settings(Part, frozen=True, kw_only=True):
     deployment: str = "default"
     durability: Durability = Durability.SINGLE
     roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER)
-    key_file: Path = Path("doonce.keys")
+    key_file: Path | None = None
     log_format: LogFormat = LogFormat.CONSOLE
     sweep_seconds: float = 5.0
     sweep_rows: int = 500
