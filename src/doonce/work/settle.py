@@ -85,7 +85,7 @@ def _advance(dialect: Dialect) -> sa.Update:
     due = dialect.batch("due", id=IDENTITY)
     return (
         sa.update(work_item)
-        .where(work_item.c.id == due.c.id, work_item.c.state.in_([state.value for state in WAITING]))
+        .where(work_item.c.id == due.c.id)
         .values(run_after=sa.bindparam("now_us", type_=MICROSECONDS))
     )
 
