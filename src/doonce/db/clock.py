@@ -25,17 +25,23 @@ class ClockWatch:
 
     tolerance_us: int
     hold_us: int
-    _offset_us: int | None = None
-    _hold_until_us: int = 0
     jumps: int = 0
+    _offset_min_us: int | None = None
+    _offset_max_us: int | None = None
+    _hold_until_us: int = 0
 
-    def observe(self, database_us: int, host_us: int) -> None:
-        """Compare a database time with the host's boot time, both microseconds, read at about the same moment."""
-        offset_us = database_us - host_us
-        if self._offset_us is not None and abs(offset_us - self._offset_us) > self.tolerance_us:
-            self.jumps += 1
-            self._hold_until_us = host_us + self.hold_us
-        self._offset_us = offset_us
+    def observe(self, database_us: int, before_us: int, after_us: int) -> None:
+        """Compare a database time with this host's boot times just before asking and just after the answer.
+
+        A slow answer, or a process that was stopped meanwhile, only widens the interval: it is never a jump.
+        """
+        low_us, high_us = database_us - after_us, database_us - before_us
+        if self._offset_min_us is not None and self._offset_max_us is not None:
+            apart_us = max(low_us - self._offset_max_us, self._offset_min_us - high_us)
+            if apart_us > self.tolerance_us:
+                self.jumps += 1
+                self._hold_until_us = after_us + self.hold_us
+        self._offset_min_us, self._offset_max_us = low_us, high_us
 
     def steady(self, host_us: int) -> bool:
         """Whether claims may go on at this boot time, microseconds."""

@@ -7,6 +7,7 @@ weakened by it: each caller hears of its own row, after the commit (PROTOCOL G1â
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -30,16 +31,19 @@ class FlushObserver(Protocol):
 class CommitterSettings:
     """Bounds of one committer. Full means that callers wait, never that it grows.
 
-    `flushes_max`: flushes under way at once; two let a second batch gather while the first waits for the disk.
+    `rows_max`, `bytes_max`: of one flush; `bytes_max` also bounds one row. `queue_rows_max`, `queue_bytes_max`: of what
+    waits for a flush. `flushes_max`: flushes under way at once; two let a second batch gather while the first waits for
+    the disk.
     """
 
     rows_max: int = 256
     bytes_max: int = 4_194_304
     queue_rows_max: int = 4_096
+    queue_bytes_max: int = 33_554_432
     flushes_max: int = 1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Queued(Generic[Item, Outcome]):
     item: Item
     key: str
@@ -71,10 +75,11 @@ class Committer(Generic[Item, Outcome]):
         self._size = size
         self._settings = settings or CommitterSettings()
         self._observer = observer
-        self._queue: list[_Queued[Item, Outcome]] = []
-        self._flushes: set[asyncio.Task[None]] = set()
+        self._queue: deque[_Queued[Item, Outcome]] = deque()
+        self._queue_bytes = 0
+        self._entrance = asyncio.Lock()
         self._room = asyncio.Event()
-        self._room.set()
+        self._flushes: set[asyncio.Task[None]] = set()
         self._scheduled = False
 
     async def submit(self, item: Item) -> Outcome:
@@ -88,19 +93,22 @@ class Committer(Generic[Item, Outcome]):
             raise Exhausted(
                 f"one row of {size} bytes is over the flush limit of {self._settings.bytes_max} bytes"
             )
-        while len(self._queue) >= self._settings.queue_rows_max:
-            self._room.clear()
-            await self._room.wait()
-        queued = _Queued[Item, Outcome](
-            item, self._key(item), size, asyncio.get_running_loop().create_future()
-        )
-        self._queue.append(queued)
-        self._schedule()
+        if self._entrance.locked() or not self._has_room(size):
+            async with (
+                self._entrance
+            ):  # in line: a small row does not overtake a large one that waits for room
+                while not self._has_room(size):
+                    self._room.clear()
+                    await self._room.wait()
+                queued = self._enqueue(item, size)
+        else:
+            queued = self._enqueue(item, size)
         try:
             return await queued.done
         except asyncio.CancelledError:
             if queued in self._queue:
                 self._queue.remove(queued)
+                self._left_queue(size)
             raise
 
     async def drain(self) -> None:
@@ -111,6 +119,25 @@ class Committer(Generic[Item, Outcome]):
             else:
                 await asyncio.sleep(0)
 
+    def _has_room(self, size: int) -> bool:
+        settings = self._settings
+        rows = len(self._queue)
+        return rows == 0 or (
+            rows < settings.queue_rows_max and self._queue_bytes + size <= settings.queue_bytes_max
+        )
+
+    def _enqueue(self, item: Item, size: int) -> _Queued[Item, Outcome]:
+        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        queued = _Queued(item, self._key(item), size, done)
+        self._queue.append(queued)
+        self._queue_bytes += size
+        self._schedule()
+        return queued
+
+    def _left_queue(self, size: int) -> None:
+        self._queue_bytes -= size
+        self._room.set()
+
     def _schedule(self) -> None:
         if not self._scheduled and len(self._flushes) < self._settings.flushes_max:
             self._scheduled = True
@@ -120,67 +147,82 @@ class Committer(Generic[Item, Outcome]):
         self._scheduled = False
         sealed = self._seal()
         if sealed:
-            task = asyncio.get_running_loop().create_task(self._flush(sealed))
+            task = asyncio.get_running_loop().create_task(self._run(sealed))
             self._flushes.add(task)
             task.add_done_callback(self._finished)
+            if self._queue:
+                self._schedule()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._flushes.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            asyncio.get_running_loop().call_exception_handler(
-                {"message": "a group committer's flush failed outside its operation", "exception": error}
-            )
         if self._queue:
             self._schedule()
 
     def _seal(self) -> list[_Queued[Item, Outcome]]:
         """Take rows in order of arrival: one per key, within the bounds, a contended one alone."""
         sealed: dict[str, _Queued[Item, Outcome]] = {}
-        left: list[_Queued[Item, Outcome]] = []
-        size = 0
-        closed = False
-        for queued in self._queue:
-            if queued.done.cancelled():
+        left: deque[_Queued[Item, Outcome]] = deque()
+        size = size_gone = 0
+        while self._queue and len(sealed) < self._settings.rows_max:
+            queued = self._queue.popleft()
+            if queued.done.cancelled():  # withdrawn, its caller has not run yet
+                size_gone += queued.bytes
                 continue
-            full = len(sealed) >= self._settings.rows_max or size + queued.bytes > self._settings.bytes_max
-            if closed or full or queued.key in sealed or (sealed and queued.alone):
+            if (
+                queued.key in sealed
+                or (sealed and queued.alone)
+                or (sealed and size + queued.bytes > self._settings.bytes_max)
+            ):
                 left.append(queued)
                 continue
             sealed[queued.key] = queued
             size += queued.bytes
-            closed = queued.alone
-        self._queue = left
-        if len(left) < self._settings.queue_rows_max:
-            self._room.set()
+            if queued.alone:
+                break
+        self._queue.extendleft(reversed(left))
+        self._left_queue(size + size_gone)
         return [sealed[key] for key in sorted(sealed)]
 
+    async def _run(self, sealed: list[_Queued[Item, Outcome]]) -> None:
+        try:
+            await self._flush(sealed)
+        except BaseException as error:  # only when the loop itself is ending: nobody may wait for ever
+            for queued in sealed:
+                _fail(queued, error)
+            raise
+
     async def _flush(self, sealed: list[_Queued[Item, Outcome]]) -> None:
+        """Commit these rows and tell their callers; rows that cannot go together are told apart (PROTOCOL G2)."""
         try:
             outcomes = await self._database.transact(self._operation, [queued.item for queued in sealed])
         except RefusedData as error:
             if len(sealed) == 1:
                 _fail(sealed[0], error)
                 return
-            for queued in sealed:
-                await self._flush([queued])
+            middle = len(sealed) // 2
+            await self._flush(sealed[:middle])
+            await self._flush(sealed[middle:])
         except Contended as error:
-            for queued in sealed:
-                if queued.alone:
-                    _fail(queued, error)
-                else:
-                    queued.alone = True
-                    self._queue.append(queued)
-        except BaseException as error:
+            self._retry_alone(sealed, error)
+        except Exception as error:  # noqa: BLE001  # each caller's to raise
             for queued in sealed:
                 _fail(queued, error)
-            if not isinstance(error, Exception):
-                raise
         else:
             if self._observer is not None:
                 self._observer.flushed(self._operation.__name__, len(sealed))
             for queued, outcome in zip(sealed, outcomes, strict=True):
                 if not queued.done.done():
                     queued.done.set_result(outcome)
+
+    def _retry_alone(self, sealed: list[_Queued[Item, Outcome]], error: Contended) -> None:
+        """Put contended rows back, each to go alone, behind what waits: one of them must not hold up the others."""
+        for queued in sealed:
+            if queued.alone or len(sealed) == 1:
+                _fail(queued, error)
+            elif not queued.done.done():
+                queued.alone = True
+                self._queue.append(queued)
+                self._queue_bytes += queued.bytes
 
 
 def _fail(queued: _Queued[Item, Outcome], error: BaseException) -> None:

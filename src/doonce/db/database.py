@@ -64,14 +64,20 @@ class SilentObserver:
 class RetrySettings:
     """How a proven rollback and an unknown commit are run again. Only the database is retried here, never a call out.
 
-    `tries_max` covers about three seconds, well below any lease; after it the caller hears `Unavailable`.
+    `tries_max` pauses for at most three seconds in all, well below any lease; after it the caller hears `Unavailable`.
+    `contended_tries_max` is lower, since each of those tries has already waited a whole lock time-out.
     """
 
-    tries_max: int = 8
+    tries_max: int = 10
+    contended_tries_max: int = 2
     base_ms: float = 5.0
     cap_ms: float = 800.0
     clock_tolerance_us: int = 5_000_000
     clock_hold_us: int = 60_000_000
+
+    def pause_ms(self, tries: int, jitter: float) -> float:
+        """The pause after so many tries: exponential with full jitter; `jitter` is uniform in [0, 1)."""
+        return min(self.cap_ms, self.base_ms * 2.0 ** min(tries, 40)) * jitter
 
 
 class Database:
@@ -86,73 +92,101 @@ class Database:
         self.observer: Observer = SilentObserver()
         self.points = Points()
         self.clock_watch = ClockWatch(self.settings.clock_tolerance_us, self.settings.clock_hold_us)
+        self._running: set[asyncio.Task[Any]] = set()
+        self._closed = False
 
     async def transact(self, operation: Callable[..., Txn[T]], *args: Any) -> T:
         """Commit `operation(*args)` once, whatever it takes, and return its result only then.
 
         The operation must be fenced and idempotent with these arguments: a proven rollback and an unknown commit are
         both answered by running it again (PROTOCOL T1, T5). Cancelling the caller does not cancel a flush under way
-        (T6). Raises `Unavailable` when the database cannot be had and nothing happened, `CommitUnknown` when even
-        running it again could not settle the result, `RefusedData`, `Exhausted` (disk full), `SchemaFault`.
+        (T6). Raises `Unavailable` when the database cannot be had and nothing happened, `Contended` when a lock was
+        not had in time, `CommitUnknown` when even running it again could not settle the result, `RefusedData`,
+        `Exhausted` (disk full), and what the operation itself raises.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._transact(operation, args)))
+        if self._closed:
+            raise Unavailable("the database is closed; nothing was written")
+        task = asyncio.get_running_loop().create_task(self._transact(operation, args))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
 
     async def _transact(self, operation: Callable[..., Txn[T]], args: tuple[Any, ...]) -> T:
         unknown: CommitUnknown | None = None
-        for attempt in range(1, self.settings.tries_max + 1):
-            topics: list[str] = []
+        tries = contended = 0
+        topics: list[str] = []
 
-            def factory(topics: list[str] = topics) -> Txn[T]:
-                topics.clear()
-                return self._observed(operation.__name__, operation(*args), topics)
+        def factory() -> Txn[T]:
+            topics.clear()
+            return self._observed(operation.__name__, operation(*args), topics)
 
+        while True:
+            tries += 1
             try:
                 result = await self.driver.run(factory, readonly=False)
             except CommitUnknown as fault:
                 unknown = fault
                 self.observer.commit_unknown(operation.__name__)
+                if tries >= self.settings.tries_max:
+                    raise
             except RolledBack as fault:
                 self.observer.rolled_back(operation.__name__, type(fault).__name__)
-                if attempt == self.settings.tries_max:
+                contended += isinstance(fault, Contended)
+                if tries >= self.settings.tries_max or contended >= self.settings.contended_tries_max:
                     raise self._give_up(fault, unknown) from fault
             except DatabaseFault as fault:
-                raise self._translate(fault) from fault
+                # after an unknown commit even a refusal proves nothing: that commit may be what it collides with
+                raise unknown or self._translate(fault) from fault
             else:
                 self.points.reach(f"{operation.__name__}.after_commit")
                 for topic in topics:
                     self.wakeups.wake(topic)
                 return result
-            await asyncio.sleep(self._pause_seconds(attempt))
-        raise unknown or Unavailable("the database did not answer")
+            await self._pause(tries)
 
     def _observed(self, name: str, transaction: Txn[T], topics: list[str]) -> Txn[T]:
         value: Any = None
-        while True:
-            try:
-                call = transaction.send(value)
-            except StopIteration as stop:
-                result: T = stop.value
-                self.points.reach(f"{name}.before_commit")
-                return result
-            host_us = boottime_ns() // 1000
-            value = yield call
-            if isinstance(call, ReadClock):
-                self.clock_watch.observe(value, (host_us + boottime_ns() // 1000) // 2)
-            elif isinstance(call, Notify):
-                topics.extend(call.topics)
+        try:
+            while True:
+                try:
+                    call = transaction.send(value)
+                except StopIteration as stop:
+                    result: T = stop.value
+                    self.points.reach(f"{name}.before_commit")
+                    return result
+                if isinstance(call, ReadClock):
+                    before_us = boottime_ns() // 1000
+                    value = yield call
+                    after_us = boottime_ns() // 1000
+                    self.clock_watch.observe(value, before_us, after_us)
+                    if call.steady and not self.clock_watch.steady(after_us):
+                        value = None
+                else:
+                    value = yield call
+                    if isinstance(call, Notify):
+                        topics.extend(call.topics)
+        finally:
+            transaction.close()
+
+    def steady(self) -> bool:
+        """Whether the database's clock may pace work now, by what has been seen of it (PROTOCOL C1)."""
+        return self.clock_watch.steady(boottime_ns() // 1000)
 
     async def read(self, operation: Callable[..., Txn[T]], *args: Any) -> T:
         """The result of a read-only transaction. A plain read never justifies a write (PROTOCOL T2)."""
-        for attempt in range(1, self.settings.tries_max + 1):
+        if self._closed:
+            raise Unavailable("the database is closed")
+        tries = 0
+        while True:
+            tries += 1
             try:
                 return await self.driver.run(lambda: operation(*args), readonly=True)
             except RolledBack as fault:
-                if attempt == self.settings.tries_max:
+                if tries >= self.settings.tries_max:
                     raise self._give_up(fault, None) from fault
-                await asyncio.sleep(self._pause_seconds(attempt))
             except DatabaseFault as fault:
                 raise self._translate(fault) from fault
-        raise Unavailable("the database did not answer")
+            await self._pause(tries)
 
     def _give_up(self, fault: RolledBack, unknown: CommitUnknown | None) -> Exception:
         if unknown is not None:
@@ -178,16 +212,19 @@ class Database:
             )
         return fault
 
-    def _pause_seconds(self, attempt: int) -> float:
-        ceiling_ms = min(self.settings.cap_ms, self.settings.base_ms * 2**attempt)
-        return random.uniform(0, ceiling_ms) / 1000  # noqa: S311 (spreads retries; not a secret)
+    async def _pause(self, tries: int) -> None:
+        jitter = random.random()  # noqa: S311 (spreads retries; not a secret)
+        await asyncio.sleep(self.settings.pause_ms(tries, jitter) / 1000)
 
     async def listen(self) -> None:
         """Hear other processes' wake-ups where the engine can carry them."""
         await self.driver.listen(self.wakeups.wake)
 
     async def close(self) -> None:
-        """Finish queued transactions and give the connections back."""
+        """Finish the transactions under way, refuse new ones, and give the connections back."""
+        self._closed = True
+        if self._running:
+            await asyncio.wait(set(self._running))
         await self.driver.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,8 +22,8 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
-from doonce.db.statement import DialectName
-from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Result, Txn, lock_number
+from doonce.db.statement import DialectName, sqlalchemy_dialect
+from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn, lock_number
 
 T = TypeVar("T")
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -33,6 +33,14 @@ NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"
 CHANNEL = "doonce_wake"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNKNOWN_AT_COMMIT = ("57P", "08", "XX", "58")
+CONNECTION_STATES = ("08", "57P", "53", "25006")
+"""Another connection may do better: lost, shutting down, out of connections or memory, a standby."""
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,  # TimeoutError is one
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +97,13 @@ class PostgresqlDriver:
             connection = await self._acquire()
             try:
                 result = await self._drive(connection, factory(), readonly)
-            except (asyncio.CancelledError, Disconnected, CommitUnknown):
+            except (Disconnected, CommitUnknown):
                 connection.raw.terminate()
                 raise
-            except DatabaseFault:
-                await self._release_after_fault(connection)
+            except Exception:
+                await self._roll_back(connection)
                 raise
-            except BaseException:
+            except BaseException:  # the loop is ending: whatever this connection was doing is over
                 connection.raw.terminate()
                 raise
             self._release(connection)
@@ -104,7 +112,7 @@ class PostgresqlDriver:
     async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
         result: T
         try:
-            await connection.raw.execute(BEGIN + " READ ONLY" if readonly else BEGIN)
+            await self._ask(connection.raw.execute(BEGIN + " READ ONLY" if readonly else BEGIN))
             value: Any = None
             while True:
                 try:
@@ -112,15 +120,18 @@ class PostgresqlDriver:
                 except StopIteration as stop:
                     result = stop.value
                     break
-                value = await self._carry_out(connection, call)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError, OverflowError) as error:
+                value = await self._ask(self._carry_out(connection, call))
+        finally:
             transaction.close()
-            raise classify(error) from error
-        except BaseException:
-            transaction.close()
-            raise
         await self._commit(connection)
         return result
+
+    @staticmethod
+    async def _ask(question: Awaitable[T]) -> T:
+        try:
+            return await question
+        except DRIVER_ERRORS as error:
+            raise classify(error) from error
 
     async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
         if isinstance(call, Fetch):
@@ -148,7 +159,7 @@ class PostgresqlDriver:
             if (error.sqlstate or "").startswith(UNKNOWN_AT_COMMIT):
                 raise CommitUnknown("the server stopped while committing") from error
             raise classify(error) from error
-        except (asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             raise CommitUnknown("the connection was lost while committing") from error
         if status != "COMMIT":
             raise RolledBack("the server rolled back instead of committing")
@@ -174,12 +185,14 @@ class PostgresqlDriver:
         elif not connection.raw.is_closed():
             self._idle.append(connection)
 
-    async def _release_after_fault(self, connection: PooledConnection) -> None:
+    async def _roll_back(self, connection: PooledConnection) -> None:
         try:
-            await asyncio.wait_for(connection.raw.execute("ROLLBACK"), self.settings.connect_timeout_seconds)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            async with asyncio.timeout(self.settings.connect_timeout_seconds):
+                await connection.raw.execute("ROLLBACK")
+        except DRIVER_ERRORS:
             connection.raw.terminate()
         else:
+            connection.prepared.clear()  # one of them may be what failed: its plan is of an older schema
             self._release(connection)
 
     async def _connect(self) -> asyncpg.Connection[Any]:
@@ -199,7 +212,7 @@ class PostgresqlDriver:
                     "default_transaction_isolation": "read committed",
                 },
             )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except DRIVER_ERRORS as error:
             raise Disconnected(f"no connection to the database: {error}") from error
 
     async def listen(self, wake: Callable[[str], None]) -> None:
@@ -216,7 +229,7 @@ class PostgresqlDriver:
         if self._listener is not None:
             connections.append(self._listener)
         for raw in connections:
-            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with contextlib.suppress(*DRIVER_ERRORS):
                 await raw.close(timeout=2)
 
 
@@ -235,8 +248,6 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     )
     if skip_conflicts:
         statement = statement.on_conflict_do_nothing()
-    from doonce.db.statement import sqlalchemy_dialect
-
     compiled: Any = statement.compile(dialect=sqlalchemy_dialect(DialectName.POSTGRESQL))
     if tuple(compiled.positiontup) != columns:
         raise TypeError(f"the columns of {table.name} compiled in another order")
@@ -251,22 +262,14 @@ def _plain(kind: sa.types.TypeEngine[Any]) -> sa.types.TypeEngine[Any]:
 def classify(error: Exception) -> DatabaseFault:
     """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
     state = getattr(error, "sqlstate", None) or ""
-    if isinstance(error, asyncpg.InterfaceError | asyncpg.DataError) and not isinstance(error, OSError):
-        if isinstance(error, asyncpg.DataError) or isinstance(error, ValueError):
-            return RefusedData(str(error))
+    if state == "53100":
+        return OutOfSpace(str(error))
+    if not isinstance(error, asyncpg.PostgresError) or state.startswith(CONNECTION_STATES):
         return Disconnected(str(error))
-    if isinstance(error, OSError | ConnectionError) or state.startswith(("08", "57P")):
-        return Disconnected(str(error))
-    if isinstance(error, ValueError | OverflowError):
-        return RefusedData(str(error))
     if state in ("55P03", "57014"):
         return Contended(str(error))
-    if state in ("40001", "40P01", "0A000") or isinstance(error, asyncpg.InvalidCachedStatementError):
-        return RolledBack(str(error))
-    if state.startswith("53"):
-        return OutOfSpace(str(error)) if state == "53100" else Disconnected(str(error))
     if state.startswith(("22", "23")):
         return RefusedData(str(error))
-    if state.startswith(("42", "3F", "25006")):
+    if state.startswith(("42", "3F")):
         return SchemaFault(str(error))
     return RolledBack(str(error))

@@ -1,4 +1,4 @@
-"""The one schema of a deployment: every owner's `tables.py` adds to this metadata, and nobody else writes its tables."""
+"""The one schema of a deployment: every owner's `tables.py` adds to this metadata, nobody else writes its tables."""
 
 from __future__ import annotations
 

@@ -36,9 +36,17 @@ from doonce.db.statement import DialectName
 from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn
 
 T = TypeVar("T")
-ADVANCE_CLOCK = "UPDATE doonce_clock SET now_us = max(now_us + 1, ?) WHERE id = 1 RETURNING now_us"
-READ_CLOCK = "SELECT max(now_us, ?) FROM doonce_clock WHERE id = 1"
+ADVANCE_CLOCK = (
+    "UPDATE doonce_clock SET now_us = max(now_us + 1, doonce_host_us()) WHERE id = 1 RETURNING now_us"
+)
+READ_CLOCK = "SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1"
+DRIVER_ERRORS = (sqlite3.Error, ValueError, OverflowError)
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "glusterfs", "ceph"}
+
+
+def host_microseconds() -> int:
+    """This host's time of day: what SQLite's own clock follows while it goes forward (PROTOCOL C2)."""
+    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +62,12 @@ class SqliteDriver:
 
     dialect = DialectName.SQLITE
 
-    def __init__(self, path: Path, settings: SqliteSettings) -> None:
+    def __init__(
+        self, path: Path, settings: SqliteSettings, host_us: Callable[[], int] = host_microseconds
+    ) -> None:
         self.path = path
         self.settings = settings
+        self._host_us = host_us
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Txn[Any]], asyncio.Future[Any], Any] | None] = (
             queue.SimpleQueue()
         )
@@ -64,6 +75,7 @@ class SqliteDriver:
         self._opening = threading.Lock()
         self._readers = ThreadPoolExecutor(settings.readers, thread_name_prefix="doonce-sqlite-read")
         self._local = threading.local()
+        self._reading: list[sqlite3.Connection] = []
         self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
         self._closed = False
 
@@ -94,12 +106,15 @@ class SqliteDriver:
         while (job := self._jobs.get()) is not None:
             factory, future, loop = job
             try:
-                if connection is None or side is None:
-                    connection, side = self._connect(), open_side_file(self.path)
+                connection = connection or self._connect()
+                side = open_side_file(self.path) if side is None else side
                 outcome: Any = self._write(connection, side, factory)
                 error: BaseException | None = None
-            except BaseException as caught:
+            except BaseException as caught:  # noqa: BLE001  # the caller's to raise; this thread goes on
                 outcome, error = None, caught
+                if isinstance(caught, CommitUnknown | Disconnected) and connection is not None:
+                    connection.close()
+                    connection = None
             try:
                 loop.call_soon_threadsafe(_settle, future, outcome, error)
             except RuntimeError:  # the loop ended while the flush ran: nobody is left to tell
@@ -120,7 +135,7 @@ class SqliteDriver:
         newest_us: list[int] = []
         result: T
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            _begin(connection, "BEGIN IMMEDIATE")
             value: Any = None
             while True:
                 try:
@@ -129,46 +144,51 @@ class SqliteDriver:
                     result = stop.value
                     break
                 value = self._carry_out(connection, call, newest_us)
-        except BaseException as error:
+        except BaseException:
             transaction.close()
             _roll_back(connection)
-            if isinstance(error, sqlite3.Error | ValueError | OverflowError):
-                raise classify(error) from error
             raise
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             fault = classify(error)
-            _roll_back(connection)
-            if not isinstance(fault, OutOfSpace | Contended | RefusedData):
+            if not _roll_back(connection) or not isinstance(fault, OutOfSpace | Contended | RefusedData):
                 raise CommitUnknown(f"the commit failed: {error}") from error
             raise fault from error
         if newest_us:
             remember_time(side, newest_us[-1])
         return result
 
-    def _carry_out(self, connection: sqlite3.Connection, call: Any, newest_us: list[int]) -> Any:
-        if isinstance(call, Fetch):
-            compiled = call.statement.sqlite
-            return connection.execute(compiled.text, compiled.arguments(call.params)).fetchall()
-        if isinstance(call, InsertMany):
-            connection.executemany(self._insert_text(call), call.rows)
-            return None
-        if isinstance(call, ReadClock):
-            now_us: int = connection.execute(ADVANCE_CLOCK, (time.time_ns() // 1000,)).fetchall()[0][0]
-            newest_us.append(now_us)
-            return now_us
+    def _carry_out(
+        self, connection: sqlite3.Connection, call: Any, newest_us: list[int] | None = None
+    ) -> Any:
+        try:
+            if isinstance(call, Fetch):
+                compiled = call.statement.sqlite
+                return connection.execute(compiled.text, compiled.arguments(call.params)).fetchall()
+            if isinstance(call, InsertMany):
+                connection.executemany(self._insert_text(call), call.rows)
+                return None
+            if isinstance(call, ReadClock):
+                if newest_us is None:
+                    return _time(connection.execute(READ_CLOCK).fetchall())
+                newest_us.append(_time(connection.execute(ADVANCE_CLOCK).fetchall()))
+                return newest_us[-1]
+        except DRIVER_ERRORS as error:
+            raise classify(error) from error
         if isinstance(call, LockNames | Notify):
             return None  # one writer holds every lock; topics are woken in this process after the commit
         raise TypeError(f"not a statement: {call!r}")
 
     def _read(self, factory: Callable[[], Txn[T]]) -> T:
-        connection = getattr(self._local, "connection", None)
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._connect()
+            connection.execute("PRAGMA query_only=ON")
+            self._reading.append(connection)
         transaction = factory()
         try:
-            connection.execute("BEGIN")
+            _begin(connection, "BEGIN")
             value: Any = None
             while True:
                 try:
@@ -176,14 +196,9 @@ class SqliteDriver:
                 except StopIteration as stop:
                     result: T = stop.value
                     return result
-                if isinstance(call, ReadClock):
-                    value = connection.execute(READ_CLOCK, (time.time_ns() // 1000,)).fetchone()[0]
-                elif isinstance(call, Fetch):
-                    value = self._carry_out(connection, call, [])
-                else:
+                if not isinstance(call, Fetch | ReadClock):
                     raise TypeError(f"a read may not write: {call!r}")
-        except (sqlite3.Error, ValueError, OverflowError) as error:
-            raise classify(error) from error
+                value = self._carry_out(connection, call)
         finally:
             transaction.close()
             _roll_back(connection)
@@ -203,6 +218,7 @@ class SqliteDriver:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("PRAGMA cache_size=-16384")
+            connection.create_function("doonce_host_us", 0, self._host_us)
         except sqlite3.Error as error:
             raise classify(error) from error
         return connection
@@ -232,8 +248,10 @@ class SqliteDriver:
         self._closed = True
         if self._writer is not None:
             self._jobs.put(None)
-            await asyncio.get_running_loop().run_in_executor(None, self._writer.join, 10)
-        self._readers.shutdown(wait=False)
+            await asyncio.to_thread(self._writer.join)
+        await asyncio.to_thread(self._readers.shutdown)
+        for connection in self._reading:
+            connection.close()
 
 
 def _settle(future: asyncio.Future[Any], outcome: Any, error: BaseException | None) -> None:
@@ -245,9 +263,28 @@ def _settle(future: asyncio.Future[Any], outcome: Any, error: BaseException | No
         future.set_result(outcome)
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+def _begin(connection: sqlite3.Connection, text: str) -> None:
+    try:
+        connection.execute(text)
+    except sqlite3.Error as error:
+        raise classify(error) from error
+
+
+def _time(rows: list[Any]) -> int:
+    if len(rows) != 1:
+        raise SchemaFault("doonce_clock has no row: this database was never migrated")
+    time_us: int = rows[0][0]
+    return time_us
+
+
+def _roll_back(connection: sqlite3.Connection) -> bool:
+    """Whether the connection is out of its transaction now."""
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        return False
+    return True
 
 
 def side_file(path: Path) -> Path:

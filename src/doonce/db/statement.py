@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import msgspec
 import sqlalchemy as sa
@@ -42,11 +42,11 @@ class Dialect:
 
     def __init__(self, name: DialectName) -> None:
         self.name = name
-        self.batches: dict[str, tuple[str, ...]] = {}
+        self.batches: dict[str, dict[str, sa.types.TypeEngine[Any]]] = {}
 
     def batch(self, name: str, **columns: sa.types.TypeEngine[Any]) -> Batch:
         """Declare a batch parameter: a list of tuples in the order of `columns` (no bytes: use `insert_many`)."""
-        self.batches[name] = tuple(columns)
+        self.batches[name] = columns
         if self.name is DialectName.POSTGRESQL:
             arrays = [
                 sa.bindparam(f"{name}__{column}", type_=postgresql.ARRAY(kind))
@@ -70,18 +70,64 @@ class Dialect:
         return sa.func.greatest(*values) if self.name is DialectName.POSTGRESQL else sa.func.max(*values)
 
 
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+
 Build = Callable[[Dialect], sa.sql.ClauseElement]
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """Where one positional parameter comes from: a scalar, a whole batch, or one column of a batch."""
+class Scalar:
+    """A positional parameter that is one named value."""
 
     name: str
-    column: int | None = None
-    batch: bool = False
-    constant: Any = None
-    is_constant: bool = False
+
+    def value(self, params: Params) -> Any:
+        """The driver's argument."""
+        return params[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A positional parameter that the statement itself fixes."""
+
+    constant: Any
+
+    def value(self, params: Params) -> Any:
+        """The driver's argument."""
+        return self.constant
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A positional parameter that is a whole batch, as JSON text. `integers`: the positions of its integer columns."""
+
+    name: str
+    integers: tuple[int, ...]
+
+    def value(self, params: Params) -> Any:
+        """The driver's argument. Raises `OverflowError` for an integer that SQLite would turn into a float."""
+        rows = params[self.name]
+        for position in self.integers:
+            for row in rows:
+                number = row[position]
+                if number is not None and not INTEGER_MIN <= number <= INTEGER_MAX:
+                    raise OverflowError(f"an integer of batch {self.name} is out of range")
+        return msgspec.json.encode(rows).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A positional parameter that is one column of a batch, as an array."""
+
+    name: str
+    position: int
+
+    def value(self, params: Params) -> Any:
+        """The driver's argument."""
+        return [row[self.position] for row in params[self.name]]
+
+
+Slot = Scalar | Constant | Rows | Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +139,13 @@ class Compiled:
 
     def arguments(self, params: Params) -> list[Any]:
         """The positional arguments for a driver."""
-        columns: dict[str, list[tuple[Any, ...]]] = {}
-        arguments: list[Any] = []
-        for slot in self.slots:
-            if slot.is_constant:
-                arguments.append(slot.constant)
-            elif slot.batch and slot.column is None:
-                arguments.append(msgspec.json.encode(params[slot.name]).decode())
-            elif slot.column is not None:
-                if slot.name not in columns:
-                    columns[slot.name] = list(zip(*params[slot.name], strict=True))
-                listed = columns[slot.name]
-                arguments.append(listed[slot.column] if listed else ())
-            else:
-                arguments.append(params[slot.name])
-        return arguments
+        return [slot.value(params) for slot in self.slots]
 
 
 class Statement:
     """One named statement on every dialect. Register it at import; it is compiled once, when first asked for."""
 
-    registry: dict[str, Statement] = {}
+    registry: ClassVar[dict[str, Statement]] = {}
 
     def __init__(self, name: str, build: Build) -> None:
         if name in self.registry:
@@ -141,12 +173,14 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
     """SQLAlchemy's compiler for a dialect, with the parameter style of the raw driver."""
     if name is DialectName.SQLITE:
         return sqlite.dialect(paramstyle="qmark")
-    return postgresql_asyncpg.dialect()
+    return cast("sa.Dialect", postgresql_asyncpg.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
 
 
 def _compile(build: Build, name: DialectName) -> Compiled:
     dialect = Dialect(name)
-    compiled = build(dialect).compile(dialect=sqlalchemy_dialect(name))
+    compiled = build(dialect).compile(
+        dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True}
+    )
     constants = {key: value for key, value in compiled.params.items() if value is not None}
     slots = [_slot(key, dialect.batches, constants) for key in _positions(compiled)]
     return Compiled(" ".join(compiled.string.split()), tuple(slots))
@@ -156,12 +190,13 @@ def _positions(compiled: Any) -> Sequence[str]:
     return compiled.positiontup or ()
 
 
-def _slot(key: str, batches: dict[str, tuple[str, ...]], constants: dict[str, Any]) -> Slot:
+def _slot(
+    key: str, batches: dict[str, dict[str, sa.types.TypeEngine[Any]]], constants: dict[str, Any]
+) -> Slot:
     if key in batches:
-        return Slot(key, batch=True)
+        kinds = batches[key].values()
+        return Rows(key, tuple(at for at, kind in enumerate(kinds) if isinstance(kind, sa.Integer)))
     name, _, column = key.partition("__")
     if name in batches and column in batches[name]:
-        return Slot(name, column=batches[name].index(column), batch=True)
-    if key in constants:
-        return Slot(key, constant=constants[key], is_constant=True)
-    return Slot(key)
+        return Column(name, list(batches[name]).index(column))
+    return Constant(constants[key]) if key in constants else Scalar(key)

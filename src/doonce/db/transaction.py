@@ -48,7 +48,12 @@ class InsertMany:
 
 @dataclass(frozen=True, slots=True)
 class ReadClock:
-    """Resume with the database's time in integer microseconds UTC, read now, after whatever locks are held."""
+    """Resume with the database's time in integer microseconds UTC, read now, after whatever locks are held.
+
+    `steady`: resume with None instead while that time cannot be trusted to pace work (PROTOCOL C1).
+    """
+
+    steady: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,12 @@ def insert_many(
 def clock() -> Txn[int]:
     """The database's time, integer microseconds UTC. Read it after the locks and write with it (PROTOCOL T3, C1)."""
     now_us: int = yield ReadClock()
+    return now_us
+
+
+def steady_clock() -> Txn[int | None]:
+    """The database's time, or None after a jump of it: then nothing may be claimed, reclaimed or pruned (C1)."""
+    now_us: int | None = yield ReadClock(steady=True)
     return now_us
 
 

@@ -24,5 +24,6 @@ class Wakeups:
                 await event.wait()
         except TimeoutError:
             return False
-        event.clear()
+        if self._events.get(topic) is event:  # a newer hint, given since, is for the next wait
+            del self._events[topic]
         return True

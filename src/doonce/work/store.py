@@ -146,11 +146,14 @@ def _plain_items(dialect: Dialect) -> sa.Select[Any]:
 
 
 CANDIDATES = Statement("work.candidates", _candidates)
+
+
 def _suspects(dialect: Dialect) -> sa.Select[Any]:
     return (
         sa.select(work_ready.c.item_id)
         .where(
-            work_ready.c.family == sa.bindparam("family", type_=IDENTITY), work_ready.c.shelf == Shelf.ALONE.value
+            work_ready.c.family == sa.bindparam("family", type_=IDENTITY),
+            work_ready.c.shelf == Shelf.ALONE.value,
         )
         .limit(1)
     )
