@@ -34,8 +34,8 @@ install_server() {
     echo "create_main_cluster = false" >"$settings"
   fi
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq >&2
-  apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold postgresql >&2 </dev/null
+  apt-get update -qq >/dev/null
+  apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold postgresql >/dev/null </dev/null
 }
 
 # PostgreSQL refuses to run as root.

@@ -34,8 +34,8 @@ make_venv() {
       exit 1
     fi
     say "installing Debian's python3-venv"
-    apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >&2 </dev/null
+    apt-get update -qq >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null </dev/null
   fi
   say "making $VENV with $("$python" --version)"
   "$python" -m venv "$VENV"

@@ -9,6 +9,7 @@ import socket
 import ssl
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -31,9 +32,9 @@ class Listener:
         self._server: asyncio.Task[asyncio.Server] | None = None
         self.port = port
 
-    def connection(self) -> Connection:
+    def connection(self, *, back_door: bool = False) -> Connection:
         """The protocol of a new connection."""
-        return Connection(self._service, self._control, self._connections)
+        return Connection(self._service, self._control, self._connections, back_door=back_door)
 
     def open(self) -> None:
         """Listen, as of now; the first time this settles the port."""
@@ -78,7 +79,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
     listener.open()
     loop = asyncio.get_running_loop()
     # a second door, plain and always open, for control while the first one refuses
-    control = await loop.create_server(listener.connection, arguments.host, 0)
+    control = await loop.create_server(partial(listener.connection, back_door=True), arguments.host, 0)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)

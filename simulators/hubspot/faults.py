@@ -135,7 +135,7 @@ class Script:
         return rule
 
 
-def bomb(wbits: int, plain_mib: int = 256) -> bytes:
+def bomb(wbits: int, plain_mib: int = 64) -> bytes:
     """`plain_mib` MiB of spaces, compressed about a thousandfold."""
     deflater = zlib.compressobj(9, zlib.DEFLATED, wbits)
     mebibyte = b" " * 1_048_576

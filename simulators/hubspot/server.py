@@ -27,10 +27,13 @@ _BODY_BYTES_MAX: Final = 16 * 1_048_576
 class Connection(asyncio.Protocol):
     """One accepted connection: requests one after the other, each recorded and answered or mistreated."""
 
-    def __init__(self, service: Service, control: Control, peers: set["Connection"]) -> None:
+    def __init__(
+        self, service: Service, control: Control, peers: set["Connection"], *, back_door: bool
+    ) -> None:
         self._service = service
         self._control = control
         self._peers = peers
+        self._back_door = back_door
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._parser = httptools.HttpRequestParser(self)
         self._on_next: Rule | None = None
@@ -53,6 +56,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if self._back_door:
+            return
         self._service.connections += 1
         self._number = self._arrival.connection = self._service.connections
         self._peers.add(self)

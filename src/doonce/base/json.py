@@ -26,7 +26,7 @@ _INTEGER_BOUND: Final[int] = 10**LIMITS.json_number_digits_max - 1
 _PLAIN: Final = frozenset({str, bool, type(None)})
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _BAD_CHARACTER: Final = re.compile("[\x00\ud800-\udfff]")
-_FIRST_SURROGATE: Final = "\ud800"
+_BASIC_PLANE_END: Final = "\uffff"
 
 _TEXT: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _NUMBER: Final = r"-?[0-9][0-9.eE+-]*"
@@ -71,10 +71,10 @@ def canonical(value: JsonValue) -> bytes:
     Only integers within ± (2^53 - 1) are numbers here, so the form is exact. Raises `Invalid`, which says
     where, for any other number, and for whatever `dumps` refuses.
     """
-    # Without other numbers, msgspec differs from RFC 8785 only in the order of keys beyond the surrogates:
-    # the standard sorts UTF-16 code units.
-    is_plainly_ordered = _check_document(value, canonical=True)
-    return _encoded(value, _SORTED.encode if is_plainly_ordered else _rfc8785)
+    # Without other numbers, msgspec differs from RFC 8785 only in the order of keys beyond the basic plane:
+    # the standard sorts UTF-16 code units, where those come before U+E000.
+    sorts_alike = _check_document(value, canonical=True)
+    return _encoded(value, _SORTED.encode if sorts_alike else _rfc8785)
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def _check_object(value: dict[object, object], depth_left: int, canonical: bool)
     for key, item in value.items():
         if type(key) is not str:
             raise _Refused(f"a key of type {type(key).__name__}")
-        if not key.isascii() and max(key) >= _FIRST_SURROGATE:
+        if not key.isascii() and max(key) > _BASIC_PLANE_END:
             sorts_alike = False
         if type(item) not in _PLAIN:
             try:

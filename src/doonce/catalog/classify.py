@@ -4,9 +4,8 @@ No answer, however malformed, raises here: what cannot be understood proves noth
 """
 
 from enum import Enum
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
-from doonce.base.json import JsonValue
 from doonce.catalog.bounds import REPLAY_MARGIN_US, RETRY_AFTER_SILENT_US_MAX
 from doonce.catalog.exchange import Classified, FrozenRequest, Response
 from doonce.catalog.extraction import Answer, encode_result, extract, receipt, retry_after_us
@@ -20,6 +19,9 @@ from doonce.catalog.model import (
     OutcomeRule,
     ReplayKind,
 )
+
+if TYPE_CHECKING:
+    from doonce.base.json import JsonValue
 
 REASON_CHARACTERS_MAX: Final = 255
 
@@ -74,6 +76,7 @@ def classify_response(
                 Outcome.REPLAY_SAFE_RETRY,
                 said,
                 retry_after_us=_declared_wait_us(rule, response),
+                effect_free=True,
                 receipt=kept,
             )
         case Action.UNKNOWN:
@@ -89,7 +92,7 @@ def classify_response(
 def classify_unsent(contract: OperationContract, stage: str, reason: str) -> Classified:
     """Return the end of an attempt whose live sender proves that no request byte left (PROTOCOL D4)."""
     del contract  # proven for every operation: nothing in a pack can change it
-    return Classified(Outcome.RETRYABLE_PRE_DISPATCH, _cut(f"not sent ({stage}): {reason}"))
+    return Classified(Outcome.RETRYABLE_PRE_DISPATCH, _cut(f"not sent ({stage}): {reason}"), effect_free=True)
 
 
 def classify_unanswered(contract: OperationContract, reason: str) -> Classified:
@@ -106,7 +109,9 @@ def settle_crash(
     its window, counted from the command's *first* dispatch, is still open with its margin (PROTOCOL D7).
     """
     if state is CrashedState.PREPARED:
-        return Classified(Outcome.RETRYABLE_PRE_DISPATCH, "the sender vanished before the dispatch mark")
+        return Classified(
+            Outcome.RETRYABLE_PRE_DISPATCH, "the sender vanished before the dispatch mark", effect_free=True
+        )
     if may_replay(contract, now_us=now_us, first_dispatched_at_us=first_dispatched_at_us):
         return Classified(Outcome.REPLAY_SAFE_RETRY, "the sender vanished; a repetition is proven harmless")
     return Classified(Outcome.OUTCOME_UNKNOWN, "the sender vanished after the dispatch mark")
@@ -164,11 +169,11 @@ def _accepted(
     return Classified(Outcome.ACCEPTED, said, result=encode_result(values), receipt=kept)
 
 
-def _is_settled(rule: OutcomeRule | None, earlier_maybe_sent: bool) -> bool:  # noqa: FBT001
+def _is_settled(rule: OutcomeRule | None, earlier_maybe_sent: bool) -> bool:
     return not earlier_maybe_sent or (rule is not None and rule.settles_earlier)
 
 
-def _rejected(  # noqa: PLR0913
+def _rejected(
     contract: OperationContract,
     request: FrozenRequest,
     response: Response,
@@ -184,7 +189,7 @@ def _rejected(  # noqa: PLR0913
         )
     values: dict[str, JsonValue] = {RESULT_STATUS: response.status}
     values |= extract(contract.rejection, answer, request.target)
-    return Classified(Outcome.REJECTED, said, result=encode_result(values), receipt=kept)
+    return Classified(Outcome.REJECTED, said, result=encode_result(values), effect_free=True, receipt=kept)
 
 
 def _declared_wait_us(rule: OutcomeRule | None, response: Response) -> int | None:

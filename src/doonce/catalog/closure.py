@@ -4,7 +4,9 @@ A view that refers to something it does not hold, or that a hand wrote so that i
 refused before the first request, not found out by one.
 """
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS, check_text
@@ -17,13 +19,19 @@ from doonce.catalog.reading import Place
 from doonce.catalog.schemas import properties, required
 from doonce.catalog.templates import check_segment_value, encoded_path
 
+_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_ORIGIN: Final = re.compile(
+    rf"(https?)://({_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]{{2,45}}\])(?::([1-9][0-9]{{0,4}}))?", re.ASCII
+)
+_DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
+
 
 def check_pack(place: Place, pack: Pack) -> None:
     """Raise one `Invalid` for the first thing in a pack that is missing, contradictory or unsafe."""
     if bool(pack.origins) == pack.origin_from_binding:
         raise place.fault(
             "origins",
-            "a pack has either origins or origin_from_binding = true",
+            "a pack has either these or origin_from_binding",
             'write origins = ["https://host"]',
         )
     for origin in pack.origins:
@@ -37,7 +45,7 @@ def check_pack(place: Place, pack: Pack) -> None:
 
 
 def check_view(place: Place, view: ViewDocument) -> None:
-    """Raise one `Invalid` for a view that is not complete enough to execute every operation that it offers."""
+    """Raise one `Invalid` for a view that cannot execute each operation that it offers."""
     check_origin(place, "origin", view.origin)
     if not view.offered:
         raise place.fault("operations", "no operation is offered", "name at least one operation of the pack")
@@ -81,27 +89,15 @@ def check_operations(
 
 
 def check_origin(place: Place, field: str, origin: str) -> None:
-    """Raise `Invalid` unless `origin` is spelled `http(s)://host[:port]`, lower-case, without anything more."""
-    scheme, separator, host = origin.partition("://")
-    name, _, port = host.rpartition(":") if ":" in host and not host.endswith("]") else (host, "", "")
-    plain = name.strip("[]").replace(".", "").replace("-", "").replace(":", "")
-    default = {"https": "443", "http": "80"}.get(scheme)
-    fits = (
-        separator
-        and default is not None
-        and plain.isascii()
-        and plain.isalnum()
-        and origin == origin.lower()
-        and len(host) <= 253
-        and (":" not in host or host.endswith("]") or _is_port(port))
-        and (name.startswith("[") == name.endswith("]"))
-        and ("[" in name or ":" not in name)
-        and port != default
+    """Raise `Invalid` unless `origin` is exactly `http(s)://host[:port]`, in its one canonical spelling."""
+    found = _ORIGIN.fullmatch(origin)
+    if found is not None:
+        scheme, host, port = found.groups()
+        if len(host) <= 253 and (port is None or (int(port) <= 65_535 and port != _DEFAULT_PORTS[scheme])):
+            return
+    raise place.fault(
+        field, "is not an origin", 'write "https://host" or "https://host:8443", without a path'
     )
-    if not fits:
-        raise place.fault(
-            field, "is not an origin", 'write "https://host" or "https://host:8443", without a path'
-        )
 
 
 def check_field_map(place: Place, fields: FieldMap, known: tuple[str, ...]) -> None:
@@ -158,16 +154,6 @@ def _check_mapping(place: Place, name: str, operation: OperationContract, view: 
         raise here.fault(
             own_name, f"{name!r} has a payload field of that name", "choose another name for yours"
         )
-
-
-def _is_port(text: str) -> bool:
-    return (
-        text.isascii()
-        and text.isdecimal()
-        and not text.startswith("0")
-        and len(text) <= 5
-        and int(text) <= 65_535
-    )
 
 
 def _choices(names: "Mapping[str, object] | tuple[str, ...]") -> str:

@@ -1,4 +1,4 @@
-"""What must hold for a probe: it only reads, it can be built from the command, and its proof is one (H1 to H3)."""
+"""What must hold for a probe: it only reads, the command suffices to build it, its proof is one."""
 
 from collections.abc import Mapping
 
@@ -30,15 +30,13 @@ def check_probe(
     operations: Mapping[str, OperationContract],
     parameters: Mapping[str, ParameterKind],
 ) -> set[str]:
-    """Return the payload fields that the probe's request uses; raise one `Invalid` for a probe that is none."""
+    """Return the payload fields that the probe's request uses; raise `Invalid` for a probe that is none."""
     here = place.inner("probe")
     if operation.method is Method.GET:
         raise here.fault("", "a read needs no probe: it is sent again", "remove the probe")
     read = operations.get(probe.operation)
     if read is None:
-        raise here.fault(
-            "operation", f"there is no operation {probe.operation!r}", "name a GET operation of this pack"
-        )
+        raise here.fault("operation", f"there is no operation {probe.operation!r}", "name a GET of this pack")
     if read.method is not Method.GET or read.replay.kind is not ReplayKind.READ:
         raise here.fault("operation", f"{probe.operation!r} is not a read", "name a GET operation")
     names = parse_target(read.target, read.query, parameters).references()

@@ -1,14 +1,14 @@
-"""Whether what a provider holds is what a request wrote: three answers, since some things cannot be compared."""
+"""Whether a provider holds what a request wrote; there are things that cannot be compared."""
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 from doonce.base.errors import Invalid
-from doonce.base.json import JsonValue, loads
+from doonce.base.json import loads
 from doonce.base.limits import LIMITS
 from doonce.catalog.exchange import FrozenRequest, Response
 from doonce.catalog.extraction import Answer
@@ -24,8 +24,10 @@ class Match(Enum):
     INCOMPARABLE = "incomparable"
 
 
+Line: TypeAlias = tuple[str, tuple[tuple[str, tuple[str, ...]], ...], str]
+"""A line's name, its parameters with their values, and its value; a line of plain text is all value."""
+
 _FOLD: Final = re.compile(r"\n[ \t]")
-_OUTSIDE_QUOTES: Final = r'(?=(?:[^"]*"[^"]*")*[^"]*$)'
 _NAME_END: Final = re.compile(r'((?:[^":]|"[^"]*")*):(.*)', re.DOTALL)
 _BY_SEMICOLON: Final = re.compile(r'(?:[^";]|"[^"]*"?)+')
 _BY_COMMA: Final = re.compile(r'(?:[^",]|"[^"]*"?)+')
@@ -34,7 +36,7 @@ _BY_COMMA: Final = re.compile(r'(?:[^",]|"[^"]*"?)+')
 def compare_all(
     compares: Sequence[Compare], request: FrozenRequest, response: Response, answer: Answer
 ) -> Match:
-    """Return whether everything that is compared is the same; one difference outweighs what is incomparable."""
+    """Return whether all that is compared is the same; one difference outweighs the incomparable."""
     findings = {_compare(compare, request, response, answer) for compare in compares}
     if Match.DIFFERENT in findings:
         return Match.DIFFERENT
@@ -104,7 +106,7 @@ def _compare_lines(compare: Compare, sent: bytes, held: bytes) -> Match:
     return Match.SAME if Counter(wanted_lines) == Counter(found_lines) else Match.DIFFERENT
 
 
-def normal_lines(text: str, compare: Compare) -> list[str]:
+def normal_lines(text: str, compare: Compare) -> list[Line]:
     """Return the lines that count, without what a careful server may change.
 
     Line ends and empty lines at the end never count. `content_lines` are RFC 5545 and RFC 6350 property
@@ -113,33 +115,26 @@ def normal_lines(text: str, compare: Compare) -> list[str]:
     """
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not compare.content_lines:
-        return plain.rstrip("\n").split("\n")
-    lines = []
-    for line in _FOLD.sub("", plain).split("\n"):
-        if line.strip():
-            name, normal = _normal_content_line(line)
-            if name not in compare.ignore:
-                lines.append(normal)
-    return lines
+        return [("", (), line) for line in plain.rstrip("\n").split("\n")]
+    lines = [_content_line(line) for line in _FOLD.sub("", plain).split("\n") if line.strip()]
+    return [line for line in lines if line[0].rsplit(".", 1)[-1] not in compare.ignore]
 
 
-def _normal_content_line(line: str) -> tuple[str, str]:
-    found = _NAME_END.fullmatch(line)
+def _content_line(text: str) -> Line:
+    found = _NAME_END.fullmatch(text)
     if found is None:
-        return "", line
+        return "", (), text
     head, value = found.groups()
     name, *parameters = _BY_SEMICOLON.findall(head) or [""]
-    name = name.strip().upper()
     by_key: dict[str, set[str]] = {}
     for parameter in parameters:
         key, _, listed = parameter.partition("=")
-        by_key.setdefault(key.strip().upper(), set()).update(
-            item.replace('"', "") for item in _BY_COMMA.findall(listed)
-        )
+        items = by_key.setdefault(key.strip().upper(), set())
+        items.update(item.replace('"', "") for item in _BY_COMMA.findall(listed))
     while value.endswith(";") and not value.endswith("\\;"):
         value = value[:-1]
-    shown = "".join(f";{key}={','.join(sorted(items))}" for key, items in sorted(by_key.items()))
-    return name.rsplit(".", 1)[-1], f"{name}{shown}:{value}"
-
-
-__all__ = ["JsonValue", "Match", "compare_all", "match_json", "normal_lines"]
+    return (
+        name.strip().upper(),
+        tuple((key, tuple(sorted(items))) for key, items in sorted(by_key.items())),
+        value,
+    )

@@ -1,4 +1,4 @@
-"""What goes to a provider and what comes back, as plain values that the pure functions here take and return."""
+"""What goes to a provider and what comes back, as plain values."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class FrozenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer with a status; `complete` is False when it was cut, malformed or over a bound (`reason` says)."""
+    """An answer with a status; where it was cut, malformed or over a bound, `complete` is False."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -45,7 +45,8 @@ class Classified:
     `result` is a JSON object for the application (None where there is none), `retry_after_us` the provider's
     wish (bounded by the pack), `verify` asks for the probe now: the provider refused a repetition, and the
     effect may be there. `for_later` says that the provider accepted the request and has yet to act on it.
-    `receipt` are the declared safe headers of the answer.
+    `effect_free` says that this attempt is proven to have done nothing: it never left, or the pack knows that
+    the answer means so. `receipt` are the declared safe headers of the answer.
     """
 
     outcome: Outcome
@@ -54,6 +55,7 @@ class Classified:
     retry_after_us: int | None = None
     verify: bool = False
     for_later: bool = False
+    effect_free: bool = False
     receipt: tuple[tuple[str, str], ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Taking declared values out of an answer from outside: total, bounded, never raising for what is in there."""
+"""Taking declared values out of an answer from outside: total, bounded, never raising."""
 
 import re
 from collections.abc import Mapping

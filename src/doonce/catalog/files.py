@@ -16,7 +16,8 @@ SCHEMA_FOLDER: Final = "schemas"
 def load_pack(folder: Path) -> Pack:
     """Return the pack in `folder`: its `pack.toml` and its `schemas/*.json`.
 
-    Raises `Invalid`, which names the file, for one that is missing or over its bound, and as `read_pack` does.
+    Raises `Invalid`, which names the file, for one that is missing or over its bound, and as `read_pack`
+    does.
     """
     schemas = {path.name: _read(path) for path in sorted((folder / SCHEMA_FOLDER).glob("*.json"))}
     return read_pack(_read(folder / PACK_FILE), schemas, file=str(folder / PACK_FILE))

@@ -138,7 +138,7 @@ class Auth(Part, frozen=True, kw_only=True):
 
 
 class ValueSource(Part, frozen=True, kw_only=True):
-    """One place of an answer (or the last path segment of the request's target); exactly one of them is set."""
+    """One place of an answer, or the last path segment of the request's target; exactly one is set."""
 
     json: str | None = None
     header: str | None = None

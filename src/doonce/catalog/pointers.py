@@ -15,7 +15,7 @@ class Absent(Enum):
 
 
 ABSENT: Final = Absent.ABSENT
-Found: TypeAlias = JsonValue | Absent
+Found: TypeAlias = "JsonValue | Absent"
 
 
 def parse_pointer(text: str) -> tuple[str, ...]:

@@ -1,12 +1,21 @@
 """Looking whether an effect is there, and what the finding proves (PROTOCOL H1 to H3)."""
 
 from doonce.base.errors import Invalid
+from doonce.base.limits import LIMITS
 from doonce.catalog.classify import no_effect_admissible_from_us
 from doonce.catalog.comparing import Match, compare_all
 from doonce.catalog.compile import BindingView
 from doonce.catalog.exchange import FrozenRequest, Judgement, Response
 from doonce.catalog.extraction import Answer, encode_result, extract, time_us
-from doonce.catalog.model import RESULT_REMOTE_ID, Action, LinkUse, OperationContract, Probe, Verdict
+from doonce.catalog.model import (
+    RESULT_REMOTE_ID,
+    Action,
+    ChangedAt,
+    LinkUse,
+    OperationContract,
+    Probe,
+    Verdict,
+)
 from doonce.catalog.render import build_request, read_payload, reference_values
 
 
@@ -61,7 +70,7 @@ def judge(
     return _admissible(contract, found, dispatched_at_us, probed_at_us)
 
 
-def _judge_found(  # noqa: PLR0913, PLR0917
+def _judge_found(
     contract: OperationContract,
     probe: Probe,
     request: FrozenRequest,
@@ -69,7 +78,7 @@ def _judge_found(  # noqa: PLR0913, PLR0917
     dispatched_at_us: int,
     refused_with: int | None,
 ) -> Judgement:
-    answer = Answer(response, bytes_max=contract.response_bytes_max)
+    answer = Answer(response, bytes_max=LIMITS.response_bytes_max)
     match = compare_all(probe.compare, request, response, answer) if probe.compare else Match.DIFFERENT
     if match is Match.INCOMPARABLE:
         return Judgement(Verdict.CANNOT_TELL, "the probe's answer cannot be compared with the request")
@@ -85,12 +94,12 @@ def _judge_found(  # noqa: PLR0913, PLR0917
         )
     if _is_unchanged(probe, request, response):
         return Judgement(probe.unchanged, "the provider holds the version that the request was to replace")
-    if probe.changed_at is not None:
-        return _judge_time(probe, answer, dispatched_at_us)
     if refused_with is not None and _is_verified(contract, refused_with):
         return Judgement(
             probe.mismatch_when_refused, f"refused with {refused_with}, and the provider holds another"
         )
+    if probe.changed_at is not None:
+        return _judge_time(probe.changed_at, answer, dispatched_at_us)
     return Judgement(probe.mismatch, "the provider holds something else")
 
 
@@ -101,10 +110,7 @@ def _is_unchanged(probe: Probe, request: FrozenRequest, response: Response) -> b
     return expected is not None and response.header(probe.unchanged_header) == expected
 
 
-def _judge_time(probe: Probe, answer: Answer, dispatched_at_us: int) -> Judgement:
-    changed = probe.changed_at
-    if changed is None:
-        return Judgement(probe.mismatch, "the provider holds something else")
+def _judge_time(changed: ChangedAt, answer: Answer, dispatched_at_us: int) -> Judgement:
     at_us = time_us(answer.at(changed.source.json, changed.source.header), changed.format)
     if at_us is None:
         return Judgement(Verdict.CANNOT_TELL, "the provider does not say when the record changed")

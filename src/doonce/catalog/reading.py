@@ -15,6 +15,7 @@ from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS, check_text
 
 E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*([.-][a-z0-9_]+)*", re.ASCII)
 """Names of packs, operations, parameters and capabilities."""
@@ -63,17 +64,21 @@ class Table:
 
     def close(self, known: str = "") -> None:
         """Raise `Invalid` for the first field that nobody asked for; `known` goes into the hint."""
-        for field in sorted(self._left):
+        for field in self.names():
             raise self.fault(
                 field, "unknown field", known or "remove it, or check its spelling in docs/packs.md"
             )
 
-    def take(self, field: str, kinds: tuple[type, ...], wanted: str) -> object:
-        """Return the value of `field`, which must be of one of `kinds` exactly (a bool is no int)."""
+    def names(self) -> list[str]:
+        """Return the fields that were not taken yet, in order."""
+        return sorted(self._left)
+
+    def take(self, field: str, kind: type[T], wanted: str) -> T:
+        """Return the value of `field`, which must be exactly of `kind` (a boolean is no whole number)."""
         if field not in self._left:
             raise self.fault(field, "missing", f"write {field} = {wanted}")
         value = self._left.pop(field)
-        if type(value) not in kinds:
+        if type(value) is not kind:
             raise self.fault(field, f"must be {wanted}, not {_named(value)}", f"write {field} = {wanted}")
         return value
 
@@ -86,7 +91,7 @@ class Table:
         bytes_max: int = 0,
     ) -> str:
         """Return a text that is there, not empty, printable, bounded and (where given) matches `pattern`."""
-        value = self.take(field, (str,), wanted)
+        value = self.take(field, str, wanted)
         return checked_text(self.place, field, value, pattern=pattern, wanted=wanted, bytes_max=bytes_max)
 
     def optional_text(
@@ -106,14 +111,13 @@ class Table:
         """Return true or false; the field must be there unless there is a default."""
         if default is not None and field not in self._left:
             return default
-        return self.take(field, (bool,), "true or false") is True
+        return self.take(field, bool, "true or false")
 
     def integer(self, field: str, *, least: int, most: int, default: int | None = None) -> int:
         """Return an integer within `least..most`."""
         if default is not None and field not in self._left:
             return default
-        value = self.take(field, (int,), f"a whole number from {least} to {most}")
-        assert isinstance(value, int)
+        value = self.take(field, int, f"a whole number from {least} to {most}")
         if not least <= value <= most:
             raise self.fault(
                 field, f"{value} is outside {least} to {most}", "choose a value within these bounds"
@@ -123,11 +127,11 @@ class Table:
     def duration_us(
         self, field: str, *, most_us: int = DURATION_US_MAX, default_us: int | None = None
     ) -> int:
-        """Return a duration in microseconds, written as a number with its unit: "500ms", "30s", "10m", "24h", "7d"."""
+        """Return a duration in microseconds, written with its unit: "500ms", "30s", "10m", "24h", "7d"."""
         if default_us is not None and field not in self._left:
             return default_us
-        value = self.take(field, (str,), 'a duration with its unit, such as "30s"')
-        found = _DURATION.fullmatch(str(value))
+        value = self.take(field, str, 'a duration with its unit, such as "30s"')
+        found = _DURATION.fullmatch(value)
         if found is None:
             raise self.fault(
                 field, "is not a duration", 'write a whole number and ms, s, m, h or d: "500ms", "30s"'
@@ -148,7 +152,7 @@ class Table:
         if default is not None and field not in self._left:
             return default
         choices = ", ".join(f'"{member.value}"' for member in kind)
-        value = self.take(field, (str,), f"one of {choices}")
+        value = self.take(field, str, f"one of {choices}")
         try:
             return kind(value)
         except ValueError:
@@ -158,8 +162,7 @@ class Table:
         """Return a list of different texts, in the order written."""
         if default is not None and field not in self._left:
             return default
-        values = self.take(field, (list,), "a list of texts")
-        assert isinstance(values, list)
+        values = self.take(field, list, "a list of texts")
         texts = tuple(checked_text(self.place, field, value, wanted="a list of texts") for value in values)
         if len(set(texts)) != len(texts):
             raise self.fault(field, "names one thing twice", "remove the repetition")
@@ -169,15 +172,12 @@ class Table:
         """Return a list as it is, empty where the field is absent."""
         if field not in self._left:
             return []
-        values = self.take(field, (list,), "a list")
-        assert isinstance(values, list)
-        return values
+        values = self.take(field, list, "a list")
+        return list(values)
 
     def table(self, field: str) -> "Table":
         """Return a table that must be there."""
-        values = self.take(field, (dict,), "a table")
-        assert isinstance(values, dict)
-        return Table(self.place.inner(field), values)
+        return Table(self.place.inner(field), self.take(field, dict, "a table"))
 
     def optional_table(self, field: str) -> "Table | None":
         """Return a table, or None where it is absent."""
@@ -199,28 +199,31 @@ class Table:
         outer = self.optional_table(field)
         if outer is None:
             return {}
-        for name in outer._left:
+        for name in outer.names():
             checked_text(
                 outer.place, "", name, pattern=NAME, wanted="lower-case names with dots", bytes_max=0
             )
-        return {name: outer.table(name) for name in sorted(outer._left)}
+        return {name: outer.table(name) for name in outer.names()}
 
     def text_map(self, field: str) -> dict[str, str]:
         """Return a table whose values are all texts, empty where the field is absent."""
         outer = self.optional_table(field)
-        return {} if outer is None else {name: outer.text(name) for name in sorted(outer._left)}
+        return {} if outer is None else {name: outer.text(name) for name in outer.names()}
 
     def scalar_map(self, field: str) -> dict[str, str | int | bool]:
-        """Return a table whose values are texts, whole numbers or booleans, empty where the field is absent."""
+        """Return a table of texts, whole numbers and booleans, empty where the field is absent."""
         outer = self.optional_table(field)
-        return {} if outer is None else {name: outer.scalar(name) for name in sorted(outer._left)}
+        return {} if outer is None else {name: outer.scalar(name) for name in outer.names()}
 
     def scalar(self, field: str) -> str | int | bool:
         """Return a text (it may be empty), a whole number or a boolean."""
-        value = self.take(field, (str, int, bool), "a text, a whole number, true or false")
-        assert isinstance(value, (str, int))
+        value = self._left.get(field)
         if isinstance(value, str):
-            return checked_text(self.place, field, value, wanted="a text", empty_allowed=True)
+            text = self.take(field, str, "a text")
+            return checked_text(self.place, field, text, wanted="a text", empty_allowed=True)
+        if isinstance(value, bool):
+            return self.take(field, bool, "true or false")
+        value = self.take(field, int, "a text, a whole number, true or false")
         if abs(value) > _INTEGER_MAX:
             raise self.fault(field, "is beyond what every JSON reader holds exactly", "write it as a text")
         return value
@@ -247,7 +250,7 @@ def checked_text(
 
 
 def read_toml(raw: bytes, file: str) -> Table:
-    """Return the top table of a TOML document; raises `Invalid` with the line for anything that is not TOML."""
+    """Return the top table of a TOML document; raises `Invalid`, with the line, for anything else."""
     place = Place(file)
     if len(raw) > LIMITS.document_bytes_max:
         raise place.fault("", f"has {len(raw)} bytes; at most {LIMITS.document_bytes_max} are allowed")

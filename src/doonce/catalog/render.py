@@ -1,4 +1,4 @@
-"""From an operation and a payload to one frozen request: the same bytes on every attempt (PROTOCOL F5, D7)."""
+"""From a payload to one frozen request: the same bytes on every attempt (PROTOCOL F5, D7)."""
 
 import re
 from collections.abc import Mapping

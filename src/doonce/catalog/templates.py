@@ -1,4 +1,4 @@
-"""Relative targets with values put in: percent-encoded, one value never more than its place (no path injection).
+"""Relative targets with values put in: percent-encoded, no value ever more than its place.
 
 A template is plain text with references in braces: `{remote_id}`, `{command_id}`, `{payload.NAME}`,
 `{parameter.NAME}` and, in a query, `{fields}`. A value in a path is one segment, except for a parameter of

@@ -216,9 +216,7 @@ class CommandEnd:
     recorded_at: int
 
 
-def derive_state(
-    *, ended_as: EndedAs | None, unresolved: bool, work_state: str | None
-) -> CommandState:
+def derive_state(*, ended_as: EndedAs | None, unresolved: bool, work_state: str | None) -> CommandState:
     """Where a command stands. An unresolved attempt outweighs everything but an end."""
     if ended_as is not None:
         return CommandState(ended_as.value)

@@ -73,7 +73,9 @@ class Acceptor:
         self, identity: Identity, requests: Sequence[AcceptRequest]
     ) -> list[WireAdmission | Refused]:
         """Admit each request for itself; the answers are in its order. After a lost response, ask again."""
-        return list(await asyncio.gather(*(self._accept_or_refuse(identity, request) for request in requests)))
+        return list(
+            await asyncio.gather(*(self._accept_or_refuse(identity, request) for request in requests))
+        )
 
     async def _accept_or_refuse(self, identity: Identity, request: AcceptRequest) -> WireAdmission | Refused:
         try:
@@ -94,14 +96,18 @@ class Acceptor:
         return _answer(await self._rejects.submit(rejection))
 
     async def _prepare(self, scope: WorkScope, request: AcceptRequest) -> Acceptance:
-        view = await self._views.published(scope.org, scope.installation, scope.capability, scope.binding_digest)
+        view = await self._views.published(
+            scope.org, scope.installation, scope.capability, scope.binding_digest
+        )
         operation = view.operation(request.operation)
         principal = await self._principals.find(scope.org, scope.installation, view.document.principal)
         link = await self._link(scope, principal.id, operation, request)
         command_id = new_id("cmd")
         remote_id = link.remote_id if link is not None else None
         frozen = render(view, request.operation, request.payload, remote_id=remote_id, command_id=command_id)
-        target = target_lane(view, request.operation, request.payload, remote_id=remote_id, command_id=command_id)
+        target = target_lane(
+            view, request.operation, request.payload, remote_id=remote_id, command_id=command_id
+        )
         return Acceptance(
             handoff=_claim(scope, request),
             nonce=new_token(),
@@ -151,9 +157,13 @@ class Acceptor:
                 hint=f"adopt a link of kind {kind!r} for it, then accept again",
             )
         if (found.kind, found.local_ref, found.principal_id) != (kind, request.local_ref, principal_id):
-            raise Conflict("the link is about another record or principal", hint="leave it out, or name the right one")
+            raise Conflict(
+                "the link is about another record or principal", hint="leave it out, or name the right one"
+            )
         if not found.current:
-            raise Conflict("the link to the remote record is not active", hint="resume it, or adopt a new one")
+            raise Conflict(
+                "the link to the remote record is not active", hint="resume it, or adopt a new one"
+            )
         return found
 
 
@@ -212,4 +222,3 @@ def _answer(admission: Admission) -> WireAdmission:
             )
         case _:
             assert_never(admission)
-

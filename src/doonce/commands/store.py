@@ -66,7 +66,9 @@ def _load_commands(dialect: Dialect) -> sa.Select[Any]:
 
 def _load_ends(dialect: Dialect) -> sa.Select[Any]:
     ids = dialect.batch("ids", id=IDENTITY)
-    return sa.select(command_end).where(command_end.c.command_id.in_(sa.select(ids.c.id).select_from(ids.source)))
+    return sa.select(command_end).where(
+        command_end.c.command_id.in_(sa.select(ids.c.id).select_from(ids.source))
+    )
 
 
 LOCK_HANDOFFS = Statement("commands.lock_handoffs", _lock_handoffs)
@@ -279,7 +281,9 @@ def _quarantine(claims: Sequence[HandoffClaim], admissions: Sequence[Admission],
     rows = []
     for claim, admission in zip(claims, admissions, strict=True):
         if isinstance(admission, ConflictFound):
-            seen = "\x00".join((claim.outbox_id, claim.payload_digest, claim.scope.org, claim.scope.installation))
+            seen = "\x00".join(
+                (claim.outbox_id, claim.payload_digest, claim.scope.org, claim.scope.installation)
+            )
             asked = hashlib.sha256(seen.encode()).hexdigest()
             rows.append(
                 (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -68,7 +68,9 @@ def claim_completions(request: work.ClaimRequest) -> Txn[list[Completion]]:
     rows = (yield from fetch(ATTEMPTS, ids=[(i,) for i in sorted(about)])) if about else []
     attempts = {row["id"]: row for row in rows}
     commanded = {
-        c.item.id: attempts[c.item.subject_id]["subject_id"] if c.item.subject_id in attempts else c.item.subject_id
+        c.item.id: attempts[c.item.subject_id]["subject_id"]
+        if c.item.subject_id in attempts
+        else c.item.subject_id
         for c in claimed
     }
     known = yield from commands.load(commanded.values())
@@ -79,7 +81,9 @@ def claim_completions(request: work.ClaimRequest) -> Txn[list[Completion]]:
             command=known.get(commanded[c.item.id]),
             end=ends.get(commanded[c.item.id]),
             attempt_id=c.item.subject_id if c.item.subject_id in attempts else None,
-            unknown_since=(attempts[c.item.subject_id]["ended_at"] or 0) if c.item.subject_id in attempts else 0,
+            unknown_since=(attempts[c.item.subject_id]["ended_at"] or 0)
+            if c.item.subject_id in attempts
+            else 0,
         )
         for c in claimed
     ]
@@ -93,12 +97,16 @@ def notice_of(completion: Completion) -> CompletionNotice | None:
     if completion.attempt_id is not None:
         if end is not None:
             return None
-        outcome, result, attempt, at_us = CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since
-    elif end is None:
+        return _notice(command, CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since)
+    if end is None:
         return None
-    else:
-        outcome, result = CompletionOutcome(end.ended_as.value), end.result_json
-        attempt, at_us = end.attempt_id, end.recorded_at
+    outcome = CompletionOutcome(end.ended_as.value)
+    return _notice(command, outcome, end.result_json, end.attempt_id, end.recorded_at)
+
+
+def _notice(
+    command: Command, outcome: CompletionOutcome, result: str, attempt: str | None, at_us: int
+) -> CompletionNotice:
     return seal_notice(
         command_id=command.id,
         key=command.handoff_key,
@@ -124,7 +132,9 @@ class Inbox:
 class CompletionSettings:
     """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week."""
 
-    policy: RetryPolicy = RetryPolicy(base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
+    policy: RetryPolicy = field(
+        default_factory=lambda: RetryPolicy(base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
+    )
     call_budget_ns: int = 10_000_000_000
 
 
@@ -154,7 +164,9 @@ class Completer:
         if event is Event.RETRY:
             failures = item.failures + 1
             delay_us = self._settings.policy.delay_us(failures, random.random())  # noqa: S311 (spreads retries)
-            since_us = completion.claimed.lease_until - (item.first_failed_at or completion.claimed.lease_until)
+            since_us = completion.claimed.lease_until - (
+                item.first_failed_at or completion.claimed.lease_until
+            )
             if since_us >= self._settings.policy.failing_us_max:
                 event = Event.DIE
         settlement = Settlement(
@@ -176,7 +188,10 @@ class Completer:
         command = completion.command
         notice = notice_of(completion)
         if command is None or notice is None:
-            return Event.SKIP, "the command has ended since" if command is not None else "there is no such command"
+            return (
+                Event.SKIP,
+                "the command has ended since" if command is not None else "there is no such command",
+            )
         try:
             view = await self._views.get(command.pins.view_digest)
             policy = view.policies.completion
@@ -195,7 +210,9 @@ class Completer:
         async def gate() -> Go:
             return Go(started_ns + self._settings.call_budget_ns, started_ns + self._settings.call_budget_ns)
 
-        request = Request("POST", inbox.origin, inbox.target, (("content-type", "application/json"),), encode(notice))
+        request = Request(
+            "POST", inbox.origin, inbox.target, (("content-type", "application/json"),), encode(notice)
+        )
         sent = await self._client.send(
             request,
             secret_headers={"authorization": Secret(f"Bearer {inbox.credential.reveal()}")},
@@ -204,10 +221,9 @@ class Completer:
         )
         if not isinstance(sent, Replied):
             return Event.RETRY, f"the inbox did not answer: {sent.reason}"
-        if sent.status != 200 or not sent.complete:  # noqa: PLR2004
+        if sent.status != 200 or not sent.complete:
             return Event.RETRY, f"the inbox answered {sent.status}"
         receipt = decode(sent.body, CompletionReceipt, bytes_max=RECEIPT_BYTES_MAX)
         if receipt.command_id != notice.command_id or receipt.notice_digest != notice.digest:
             return Event.RETRY, "the inbox's receipt is about something else"
         return Event.SUCCEED, f"{receipt.state.value}: {receipt.receipt_id}"
-

@@ -27,11 +27,18 @@ from doonce.work.model import Claimed, NewItem, Settled, Settlement, live
 
 
 def _end(dialect: Dialect) -> sa.Update:
-    names = {
-        "outcome": IDENTITY, "reason": IDENTITY, "effect_free": COUNT, "settled_by": IDENTITY, "status": COUNT,
-        "receipt": IDENTITY, "result": IDENTITY,
-    }  # fmt: skip
-    ends = dialect.batch("ends", id=IDENTITY, **names)
+    ends = dialect.batch(
+        "ends",
+        id=IDENTITY,
+        outcome=IDENTITY,
+        reason=IDENTITY,
+        effect_free=COUNT,
+        settled_by=IDENTITY,
+        status=COUNT,
+        receipt=IDENTITY,
+        result=IDENTITY,
+    )
+    names = ("outcome", "reason", "effect_free", "settled_by", "status", "receipt", "result")
     return (
         sa.update(effect_attempt)
         .where(effect_attempt.c.id == ends.c.id, effect_attempt.c.outcome.is_(None))
@@ -100,13 +107,20 @@ def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]
             results.append((Finished.STALE, None))
         else:
             step = next_step(
-                item, row.ending, row.terms, now_us, poison=row.claimed.poison, earlier=row.earlier is not None
+                item,
+                row.ending,
+                row.terms,
+                now_us,
+                poison=row.claimed.poison,
+                earlier=row.earlier is not None,
             )
             results.append((Finished.DONE, step))
             steps.append((row, step))
     if steps:
         yield from fetch(END, ends=[_end_row(row, step) for row, step in steps], now_us=now_us)
-        outcomes = yield from settle.apply([_settlement(row, step) for row, step in steps], items, held, now_us)
+        outcomes = yield from settle.apply(
+            [_settlement(row, step) for row, step in steps], items, held, now_us
+        )
         if any(outcome is not Settled.DONE for outcome in outcomes):
             raise AssertionError("an item that was live under its lock refused its settlement")
         yield from lane_store.save(held.values())
@@ -155,10 +169,14 @@ def _follow(steps: Sequence[tuple[Finish, NextStep]], now_us: int) -> Txn[None]:
     follow: list[NewItem] = []
     for row, step in steps:
         if step.ended_as is not None:
-            ends.append((row.command, step.ended_as, row.attempt_id, row.ending.result_json, row.ending.reason))
+            ends.append(
+                (row.command, step.ended_as, row.attempt_id, row.ending.result_json, row.ending.reason)
+            )
         attempt_id = _unresolved_attempt(row, step)
         if attempt_id is not None:
-            follow += [_about(attempt_id, row.command, family) for family in (Family.RECONCILE, Family.COMPLETION)]
+            follow += [
+                _about(attempt_id, row.command, family) for family in (Family.RECONCILE, Family.COMPLETION)
+            ]
     if ends:
         yield from commands.end(ends, now_us)
     yield from work.insert(follow)
@@ -179,5 +197,3 @@ def derived_id(attempt_id: str, family: Family) -> str:
     """The id of an attempt's reconciliation or notice: derived, so that there can be one of each only."""
     digits = attempt_id[4:]
     return f"wrk_{digits[:12]}{'8' if family is Family.RECONCILE else '9'}{digits[13:]}"
-
-

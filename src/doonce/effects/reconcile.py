@@ -97,7 +97,7 @@ def claim_questions(request: work.ClaimRequest) -> Txn[list[Question]]:
     questions: list[Question] = []
     for c in claimed:
         row = by_id.get(c.item.subject_id)
-        attempt = _attempt(row) if row is not None else None
+        attempt = read_attempt(row) if row is not None else None
         open_probes = [probe for probe in probes[c.item.subject_id] if probe.outcome is None]
         questions.append(
             Question(
@@ -112,14 +112,6 @@ def claim_questions(request: work.ClaimRequest) -> Txn[list[Question]]:
             )
         )
     return questions
-
-
-def _attempt(row: Row) -> Attempt:
-    names = (
-        "id", "kind", "subject_id", "work_id", "state", "outcome", "reason", "effect_free", "mark_nonce",
-        "prepared_at", "dispatched_at", "settled_by", "evidence_version", "horizon_at",
-    )  # fmt: skip
-    return read_attempt([row[name] for name in names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +193,14 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     if not rows:
         return Resolved.STALE
     effect_items = yield from _plain_items(rows[0]["work_id"])
-    lanes = {name for item in effect_items for name in (item.source_lane, item.target_lane) if name is not None}
+    lanes = {
+        name for item in effect_items for name in (item.source_lane, item.target_lane) if name is not None
+    }
     held = yield from lane_store.lock(lanes)
     items = yield from work.lock_items(ids | {rows[0]["work_id"]})
-    attempts = yield from lock_attempts({row.attempt_id} | ({row.probe_id} if row.probe_id is not None else set()))
+    attempts = yield from lock_attempts(
+        {row.attempt_id} | ({row.probe_id} if row.probe_id is not None else set())
+    )
     decided = yield from dispositions_of([row.attempt_id])
     now_us = yield from clock()
     if row.claimed is not None:
@@ -221,7 +217,9 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     if row.attempt_id in decided:
         result = Resolved.RECORDED
         if row.claimed is None:
-            result = yield from _amend(row, decided[row.attempt_id], _Subject(attempt, items[attempt.work_id], held, now_us))
+            result = yield from _amend(
+                row, decided[row.attempt_id], _Subject(attempt, items[attempt.work_id], held, now_us)
+            )
     elif verdict is not None and verdict.evidence_version != attempt.evidence_version:
         result = Resolved.CHANGED
     elif verdict is not None and verdict.verdict is not Verdict.CANNOT_TELL:
@@ -298,7 +296,10 @@ def _amend(row: Resolve, stored: Row, subject: _Subject) -> Txn[Resolved]:
         if subject.attempt.evidence_version != verdict.evidence_version:
             return Resolved.CHANGED
         yield from fetch(
-            GIVE_SUCCESSOR, attempt=row.attempt_id, successor=row.successor_id, version=verdict.evidence_version
+            GIVE_SUCCESSOR,
+            attempt=row.attempt_id,
+            successor=row.successor_id,
+            version=verdict.evidence_version,
         )
         yield from _succeed(row, subject)
     else:

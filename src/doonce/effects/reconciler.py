@@ -1,4 +1,4 @@
-"""The reconciler: looks into unknown outcomes by the pack's probe, by late evidence, and says when only an operator can.
+"""The reconciler: looks into unknown outcomes by probe and by late evidence, and says when only an operator can.
 
 It never sends the effect. A resend is a successor work item, made in the transaction of the verdict, and only where the
 provider rejects duplicates or the sender recorded that it had closed unsent (PROTOCOL H3).
@@ -131,7 +131,9 @@ class Reconciler:
         blind = probe_operation(contract) is None
         wait_us = min(self._settings.again_us * 2 ** min(item.deferrals, 20), self._settings.again_cap_us)
         if not_before_us is not None:
-            wait_us = max(wait_us if wait_us < not_before_us - case.now_us else 0, not_before_us - case.now_us, 0)
+            wait_us = max(
+                wait_us if wait_us < not_before_us - case.now_us else 0, not_before_us - case.now_us, 0
+            )
         if blind:
             wait_us = max(horizon_us - case.now_us, 0)
         over = since_us > self._settings.looking_us_max or (blind and case.now_us >= horizon_us)
@@ -143,11 +145,19 @@ class Reconciler:
         for seen in case.question.evidence:
             if seen.kind is EvidenceKind.CLOSED_UNSENT:
                 return Verdicted(
-                    Verdict.NO_EFFECT_PROVEN, f"the sender closed unsent: {seen.reason}", version, True, resend=True
+                    Verdict.NO_EFFECT_PROVEN,
+                    f"the sender closed unsent: {seen.reason}",
+                    version,
+                    True,
+                    resend=True,
                 )
             if seen.outcome is Outcome.ACCEPTED:
                 return Verdicted(
-                    Verdict.EFFECT_PROVEN, f"the answer came late: {seen.reason}", version, True, seen.result_json
+                    Verdict.EFFECT_PROVEN,
+                    f"the answer came late: {seen.reason}",
+                    version,
+                    True,
+                    seen.result_json,
                 )
             if seen.outcome is Outcome.REJECTED:
                 return Verdicted(
@@ -161,7 +171,9 @@ class Reconciler:
         return None
 
     async def _end_probe_of_crash(self, case: _Case, probe: Attempt) -> None:
-        ending = Ending(Outcome.REPLAY_SAFE_RETRY, "the prober vanished; a read is safe to repeat", effect_free=True)
+        ending = Ending(
+            Outcome.REPLAY_SAFE_RETRY, "the prober vanished; a read is safe to repeat", effect_free=True
+        )
         again = replace(self._base(case, ending.reason), probe_id=probe.id, probe_ending=ending)
         await self._resolve(again)
 
@@ -229,7 +241,7 @@ class Reconciler:
 
     def _verdict(self, case: _Case, judged: Judgement, probed_at: int) -> Verdicted:
         contract = case.operation.contract
-        refused = case.question.attempt_status is not None and 400 <= case.question.attempt_status <= 499  # noqa: PLR2004
+        refused = case.question.attempt_status is not None and 400 <= case.question.attempt_status <= 499
         no_effect = judged.verdict is Verdict.NO_EFFECT_PROVEN
         return Verdicted(
             verdict=judged.verdict,

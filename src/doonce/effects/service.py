@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
@@ -141,7 +140,11 @@ class Caller:
             body_bytes_max=contract.response_bytes_max, decompressed_bytes_max=contract.response_bytes_max
         )
         request = Request(
-            call.request.method, call.request.origin, call.request.target, call.request.headers, call.request.body
+            call.request.method,
+            call.request.origin,
+            call.request.target,
+            call.request.headers,
+            call.request.body,
         )
 
         async def gate() -> Go | Stop:
@@ -211,10 +214,14 @@ class Caller:
             try:
                 await self._evidence.submit(row)
             except (DoonceError, DatabaseFault) as error:
-                log.warning("late evidence could not be stored yet", attempt=call.attempt_id, error=str(error))
+                log.warning(
+                    "late evidence could not be stored yet", attempt=call.attempt_id, error=str(error)
+                )
                 await asyncio.sleep(self._settings.evidence_pause_seconds)
             else:
-                log.info("late evidence stored", attempt=call.attempt_id, kind=kind.value, reason=ending.reason)
+                log.info(
+                    "late evidence stored", attempt=call.attempt_id, kind=kind.value, reason=ending.reason
+                )
                 return
 
 
@@ -247,7 +254,9 @@ def classify_sent(
             unsent = classify_unsent(contract, sent.stage.value, sent.reason)
             return ending_of(unsent, contract, None), EvidenceKind.CLOSED_UNSENT
         case Unanswered():
-            return ending_of(classify_unanswered(contract, sent.reason), contract, None), EvidenceKind.NO_ANSWER
+            return ending_of(
+                classify_unanswered(contract, sent.reason), contract, None
+            ), EvidenceKind.NO_ANSWER
         case _:
             assert_never(sent)
 
@@ -325,7 +334,9 @@ class Dispatcher:
     def _hold_back(self, start: Start, contract: OperationContract, now_us: int) -> Ending | None:
         """Why a prepared attempt is not sent at all."""
         if start.claimed.poison:
-            return Ending(Outcome.RETRYABLE_PRE_DISPATCH, "its workers keep dying, even alone", effect_free=True)
+            return Ending(
+                Outcome.RETRYABLE_PRE_DISPATCH, "its workers keep dying, even alone", effect_free=True
+            )
         if start.earlier is not None and not may_replay(
             contract, now_us=now_us, first_dispatched_at_us=start.first_dispatched_at
         ):
@@ -338,7 +349,9 @@ class Dispatcher:
         try:
             secrets = await self._caller.secret(call.command, call.view)
         except Stale:
-            ended = Ending(Outcome.RETRYABLE_PRE_DISPATCH, "the binding generation has ended", effect_free=True)
+            ended = Ending(
+                Outcome.RETRYABLE_PRE_DISPATCH, "the binding generation has ended", effect_free=True
+            )
             await self._finish(start, call.command, call.view, replace(ended, give_up=True))
             return
         sent = await self._caller.make(call, secrets, note)
@@ -349,14 +362,18 @@ class Dispatcher:
         earlier = start.earlier is not None
         ending, kind = classify_sent(call.contract, call.request, sent, earlier_maybe_sent=earlier)
         if note.refused is not None and note.refused is not RefusedMark.CANCELLED:
-            ending = replace(ending, give_up=True, reason=f"the {note.refused.value} that it was accepted under changed")
+            ending = replace(
+                ending, give_up=True, reason=f"the {note.refused.value} that it was accepted under changed"
+            )
         if isinstance(sent, NotSent) and sent.stage is Stage.WINDOW:
             log.info("sent nothing: the time to send by had passed", attempt=call.attempt_id)
         finished = await self._finish(start, call.command, call.view, ending)
         if finished is not Finished.DONE and finished is not Finished.REPEATED and note.marked is not None:
             await self._caller.append(call, kind, ending)
 
-    async def _settle_open(self, start: Start, command: Command, view: BindingView, operation: Operation) -> None:
+    async def _settle_open(
+        self, start: Start, command: Command, view: BindingView, operation: Operation
+    ) -> None:
         """Settle the attempt that a vanished claimant left open, before anything else is tried."""
         attempt = start.open_attempt
         if attempt is None:
@@ -381,7 +398,9 @@ class Dispatcher:
                 return Ending(seen.outcome, seen.reason, result_json=seen.result_json)
         return None
 
-    async def _finish(self, start: Start, command: Command, view: BindingView, ending: Ending) -> Finished | None:
+    async def _finish(
+        self, start: Start, command: Command, view: BindingView, ending: Ending
+    ) -> Finished | None:
         row = Finish(
             claimed=start.claimed,
             deployment=self._deployment,
@@ -418,5 +437,3 @@ def frozen_request(command: Command) -> FrozenRequest:
         body_sha256=request.body_digest,
         idempotency_key=request.idempotency_key,
     )
-
-

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from doonce.catalog.model import Outcome
 from doonce.commands import store as commands
 from doonce.commands.model import Command
-from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.schema import IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
 from doonce.effects.model import (
@@ -164,7 +164,12 @@ def evidence_of(attempt_ids: Iterable[str]) -> Txn[dict[str, list[Evidence]]]:
             outcome = Outcome(row["outcome"]) if row["outcome"] is not None else None
             found[row["attempt_id"]].append(
                 Evidence(
-                    row["id"], row["attempt_id"], EvidenceKind(row["kind"]), outcome, row["result"], row["reason"]
+                    row["id"],
+                    row["attempt_id"],
+                    EvidenceKind(row["kind"]),
+                    outcome,
+                    row["result"],
+                    row["reason"],
                 )
             )
     return found
@@ -191,7 +196,9 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
     used = [c for c in claimed if c.item.claims > 0 or c.item.predecessor is not None]
     past = yield from attempts_of(c.item.subject_id for c in used)
     open_attempts = {
-        subject_id: attempts[-1] for subject_id, attempts in past.items() if attempts and attempts[-1].outcome is None
+        subject_id: attempts[-1]
+        for subject_id, attempts in past.items()
+        if attempts and attempts[-1].outcome is None
     }
     evidence = yield from evidence_of(attempt.id for attempt in open_attempts.values())
     lineage = yield from _lineage(c.item.id for c in claimed if c.item.predecessor is not None)
@@ -300,7 +307,12 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
         item = items.get(r.claimed.item.id)
         attempt = attempts.get(r.attempt_id)
         owner = owners.get(r.claimed.item.family)
-        if attempt is not None and attempt.mark_nonce == r.nonce and attempt.dispatched_at is not None and item:
+        if (
+            attempt is not None
+            and attempt.mark_nonce == r.nonce
+            and attempt.dispatched_at is not None
+            and item
+        ):
             results.append(Marked(attempt.dispatched_at, item.lease_until))
             continue
         refused = judge_mark(
@@ -353,9 +365,10 @@ def append_evidence(rows: Sequence[LateEvidence]) -> Txn[list[None]]:
     given up, a new item looks again. A rerun appends nothing twice.
     """
     ordered = sorted(rows, key=lambda row: row.attempt_id)
-    looking = []
+    looking: list[bool] = []
     for row in ordered:
-        looking.append((yield from settle.bring_forward(row.attempt_id, Family.RECONCILE.value)))
+        found = yield from settle.bring_forward(row.attempt_id, Family.RECONCILE.value)
+        looking.append(found)
     attempts = yield from lock_attempts(row.attempt_id for row in rows)
     known = yield from evidence_of(row.attempt_id for row in rows)
     items = yield from fetch(work.PLAIN_ITEMS, ids=[(attempt.work_id,) for attempt in attempts.values()])

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 from collections.abc import Callable
 from typing import Final, cast
@@ -18,6 +19,8 @@ _LINGER_ON_CLOSE: Final = struct.pack("ii", 0, 0)
 _DEADLINE_TICK_NS: Final = 1_000_000_000
 """Timers of the loop stand still while the machine is suspended: the deadline is looked at this often."""
 
+_INT_MAX: Final = 2**31 - 1
+
 
 def abortive(sock: socket.socket) -> None:
     """From now on every close of `sock`, also by the kernel when the process dies, is a reset.
@@ -31,7 +34,9 @@ class Connection(asyncio.Protocol):
     """A held or pooled connection.
 
     It is `usable` until anything at all happened on it that was not a complete exchange: the peer closed,
-    or spoke unasked (a second reply, a time-out notice), or an exchange ended in another way.
+    or spoke unasked (a second reply, a time-out notice), or an exchange ended in another way. What HTTP/1.1
+    leaves open: an unasked reply that arrives when the next request is already on its way looks like its
+    answer. Only evidence in the reply itself, which the pack declares, tells them apart.
     """
 
     __slots__ = (
@@ -108,6 +113,11 @@ class Connection(asyncio.Protocol):
         self._done = done = loop.create_future()
         self._reply = reply
         self._abort_at_ns = abort_at_ns
+        # the kernel gives up by itself, by then, on bytes that the peer does not take: this process may be
+        # stopped or gone when the deadline comes
+        left_ms = max(1, (abort_at_ns - now_ns) // 1_000_000)
+        with contextlib.suppress(OSError):  # reset meanwhile: the loop is about to say so
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, min(left_ms, _INT_MAX))
         transport.write(request)
         self._timer = loop.call_later(
             min(abort_at_ns - now_ns, _DEADLINE_TICK_NS) / 1e9, self._look_at_deadline
@@ -176,7 +186,18 @@ class Connection(asyncio.Protocol):
             self._settle(reply)
 
     def eof_received(self) -> None:
-        self._end("the server closed the connection", clean=True)
+        self._end("the server closed the connection", clean=self._closed_by_server())
+
+    def _closed_by_server(self) -> bool:
+        """Over TLS anyone on the path can end the stream; only a close notice is the server's own word."""
+        if not self.tls or self._transport is None:
+            return True
+        secured = self._transport.get_extra_info("ssl_object")
+        try:
+            # after a notice this is the end of the stream for ever; without one it asks for more bytes
+            return bool(secured.read(1) == b"")
+        except ssl.SSLError:
+            return False
 
     def connection_lost(self, error: Exception | None) -> None:
         self._spoiled = True

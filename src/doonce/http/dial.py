@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -144,6 +145,8 @@ def _kind(error: BaseException) -> str:
         return f"certificate not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {error.reason or type(error).__name__}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    if isinstance(error, socket.gaierror):
+        return str(error.strerror)
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
     return type(error).__name__

@@ -1,5 +1,6 @@
 """The bytes of a request: exactly what the caller asked for and what HTTP/1.1 makes necessary."""
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -54,8 +55,9 @@ def serialize(request: Request, origin: Origin, secret_headers: Mapping[str, Sec
     lines = [f"{method} {target} HTTP/1.1", f"Host: {origin.authority}"]
     for name, value in request.headers:
         lines.append(_line(name, value))
+    if secret_headers:
+        _refuse_second(request, secret_headers)
     for name, secret in secret_headers.items():
-        _refuse_second(name, request)
         lines.append(_line(name, secret.reveal()))
     if body or method in _BODY_EXPECTED:
         lines.append(f"Content-Length: {len(body)}")
@@ -66,16 +68,23 @@ def serialize(request: Request, origin: Origin, secret_headers: Mapping[str, Sec
 
 
 def _line(name: str, value: str) -> str:
-    if _TOKEN.fullmatch(name) is None:
-        raise Invalid("a header name is not a token")
-    if name.lower() in _FRAMING:
-        raise Invalid(f"the header {name} belongs to the client and cannot be set")
+    _check_name(name)
     if _VALUE.fullmatch(value) is None:
         raise Invalid(f"the value of the header {name} is not trimmed printable ASCII")
     return f"{name}: {value}"
 
 
-def _refuse_second(name: str, request: Request) -> None:
-    lowered = name.lower()
-    if any(other.lower() == lowered for other, _ in request.headers):
-        raise Invalid(f"the header {name} is given both openly and as a secret")
+@functools.lru_cache(maxsize=1024)
+def _check_name(name: str) -> None:
+    """Names are few and come back with every request."""
+    if _TOKEN.fullmatch(name) is None:
+        raise Invalid("a header name is not a token")
+    if name.lower() in _FRAMING:
+        raise Invalid(f"the header {name} belongs to the client and cannot be set")
+
+
+def _refuse_second(request: Request, secret_headers: Mapping[str, Secret]) -> None:
+    opened = {name.lower() for name, _ in request.headers}
+    for name in secret_headers:
+        if name.lower() in opened:
+            raise Invalid(f"the header {name} is given both openly and as a secret")

@@ -82,10 +82,14 @@ class ProcessGate:
 
 @dataclass(frozen=True, slots=True)
 class FamilyWork(Generic[Unit]):
-    """One family as its worker sees it: how to claim it, which claim a unit holds, and how to run one."""
+    """One family as its worker sees it: how to claim it, which claim a unit holds, and how to run one.
+
+    `prepare` makes the claim's whole argument, with every id it may need, before the transaction (PROTOCOL T1).
+    """
 
     family: str
-    claim: Callable[[ClaimRequest], Txn[list[Unit]]]
+    prepare: Callable[[ClaimRequest], Any]
+    claim: Callable[[Any], Txn[list[Unit]]]
     claim_of: Callable[[Unit], Claimed]
     run: Callable[[Unit], Coroutine[Any, Any, None]]
 
@@ -265,7 +269,7 @@ class Worker(Generic[Unit]):
             alone=alone,
         )
         try:
-            units = await self._database.transact(self._work.claim, request)
+            units = await self._database.transact(self._work.claim, self._work.prepare(request))
         except (DoonceError, DatabaseFault) as error:
             log.warning("claiming failed", family=self._work.family, error=str(error))
             await asyncio.sleep(self._settings.poll_seconds)

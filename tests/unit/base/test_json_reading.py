@@ -93,6 +93,12 @@ def test_refuses_and_says_where(document: str, fault: str, at: int) -> None:
         loads(document, bytes_max=1_000)
 
 
+def test_a_byte_order_mark_is_named() -> None:
+    for document in (b"\xef\xbb\xbf{}", "\ufeff{}"):
+        with pytest.raises(Invalid, match="byte order mark"):
+            loads(document, bytes_max=100)
+
+
 def test_an_error_shows_nothing_of_the_document() -> None:
     for document in (
         b'{"s3cret":1,"s3cret":2}',
@@ -139,8 +145,8 @@ def test_wide_documents_are_not_deep_ones() -> None:
 
 
 def test_brackets_within_texts_do_not_nest() -> None:
-    text = '[[{"\\' * 500
-    assert loads(stdlib_json.dumps([text]), bytes_max=10_000) == [text]
+    for text in ('[[{"\\' * 500, "[" * 500 + "]" * 500, '\\"{[' * 500 + "]}" * 500):
+        assert loads(stdlib_json.dumps([text]), bytes_max=10_000) == [text]
 
 
 def test_numbers_exactly_at_their_bounds_and_one_over() -> None:

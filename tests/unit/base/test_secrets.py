@@ -78,10 +78,9 @@ def test_a_traceback_with_its_locals_does_not_show_it(secret: Secret) -> None:
         held = Holder("a", token)
         raise RuntimeError(f"no {token} {held}")
 
-    try:
+    with pytest.raises(RuntimeError) as failed:
         fail(secret)
-    except RuntimeError as error:
-        shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    shown = "".join(traceback.TracebackException.from_exception(failed.value, capture_locals=True).format())
     assert "held" in shown
     assert CLEAR not in shown
 

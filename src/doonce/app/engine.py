@@ -1,0 +1,252 @@
+"""The engine: every part wired together over one database, started and stopped as one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from doonce.app.metrics import Metrics
+from doonce.base.errors import DoonceError, Unavailable
+from doonce.base.ids import new_id
+from doonce.catalog.service import Views
+from doonce.commands.service import Acceptor
+from doonce.db.database import Database
+from doonce.db.faults import DatabaseFault
+from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
+from doonce.effects.model import Question, Start
+from doonce.effects.reconcile import claim_questions
+from doonce.effects.reconciler import Reconciler, ReconcileSettings
+from doonce.effects.service import Caller, Dispatcher, DispatchSettings
+from doonce.effects.store import PrepareRequest, claim_and_prepare
+from doonce.http import Client, ClientSettings, EgressPolicy
+from doonce.ownership.model import Family
+from doonce.principals.service import Principals
+from doonce.principals.vault import Vault
+from doonce.work import store as work
+from doonce.work.model import Scope
+from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How one process works. Every field is a line in docs/settings.md.
+
+    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7).
+    `stop_seconds`: how long a graceful stop waits for what runs.
+    """
+
+    deployment: str = "default"
+    effects: WorkerSettings = field(default_factory=WorkerSettings)
+    reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
+    completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    dispatch: DispatchSettings = field(default_factory=DispatchSettings)
+    reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
+    completion: CompletionSettings = field(default_factory=CompletionSettings)
+    client: ClientSettings = field(default_factory=ClientSettings)
+    sweep_seconds: float = 5.0
+    sweep_rows: int = 500
+    stop_seconds: float = 30.0
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the engine is made of; tests and the API use them directly."""
+
+    database: Database
+    views: Views
+    principals: Principals
+    acceptor: Acceptor
+    metrics: Metrics
+
+
+@dataclass(slots=True)
+class Running:
+    """The tasks of a started engine."""
+
+    workers: list[Worker[Any]] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+
+class Engine:
+    """One process's share of a deployment. Several on one database are equals."""
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        egress: EgressPolicy,
+        inbox_egress: EgressPolicy,
+        inboxes: Mapping[str, Inbox],
+        settings: EngineSettings,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.settings = settings
+        self.metrics = metrics or Metrics()
+        database.observer = self.metrics
+        self.database = database
+        self.views = Views(database)
+        self.principals = Principals(database, vault)
+        self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
+        self._client = Client(egress, settings.client)
+        self._inbox_client = Client(inbox_egress, ClientSettings())
+        self._inboxes = inboxes
+        self._identity = Identity(settings.deployment, new_id("prc"))
+        self._gate = ProcessGate()
+        self._running = Running()
+        self.dispatch_open = True
+
+    async def scopes(self) -> Sequence[Scope]:
+        """The installations that this process may work for: those with a published view."""
+        return [Scope(org, installation) for org, installation in await self.views.installations()]
+
+    def start(self, families: Sequence[Family] = tuple(Family)) -> None:
+        """Start working these families in the background, and the sweep."""
+        makers: dict[Family, Callable[[], Worker[Any]]] = {
+            Family.EFFECT: self._effect_worker,
+            Family.RECONCILE: self._reconcile_worker,
+            Family.COMPLETION: self._completion_worker,
+        }
+        for family in families:
+            worker = makers[family]()
+            self._running.workers.append(worker)
+            self._running.tasks.append(asyncio.create_task(worker.run(), name=f"worker:{family.value}"))
+        self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
+        self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
+
+    def begin_drain(self) -> None:
+        """Claim nothing more, at once; what runs goes on to its end."""
+        for worker in self._running.workers:
+            worker.begin_drain()
+
+    async def stop(self) -> None:
+        """Drain for as long as allowed, then stop hard: what still ran is left to its leases."""
+        self.begin_drain()
+        workers = [task for task in self._running.tasks if task.get_name().startswith("worker:")]
+        if workers:
+            await asyncio.wait(workers, timeout=self.settings.stop_seconds)
+        for task in self._running.tasks:
+            task.cancel()
+        await asyncio.gather(*self._running.tasks, return_exceptions=True)
+        self._running = Running()
+        await self._client.close()
+        await self._inbox_client.close()
+        await self.database.close()
+
+    def failed(self) -> BaseException | None:
+        """Why a background task ended although nobody asked it to."""
+        for task in self._running.tasks:
+            if task.done() and not task.cancelled() and task.exception() is not None:
+                return task.exception()
+        return None
+
+    def _may_claim(self) -> bool:
+        return self.dispatch_open
+
+    def _effect_worker(self) -> Worker[Start]:
+        settings = self.settings.effects
+        dispatcher = Dispatcher(
+            self.database,
+            self.views,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+            settings.lease_us,
+        )
+
+        def prepare(request: work.ClaimRequest) -> PrepareRequest:
+            return PrepareRequest(request, tuple(new_id("att") for _ in range(request.rows_max)))
+
+        return self._worker(
+            FamilyWork(
+                Family.EFFECT.value, prepare, claim_and_prepare, lambda start: start.claimed, dispatcher.run
+            ),
+            settings,
+        )
+
+    def _reconcile_worker(self) -> Worker[Question]:
+        settings = self.settings.reconciles
+        reconciler = Reconciler(
+            self.database,
+            self.views,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+            settings.lease_us,
+            self.settings.reconcile,
+        )
+        return self._worker(
+            FamilyWork(
+                Family.RECONCILE.value,
+                _as_it_is,
+                claim_questions,
+                lambda question: question.claimed,
+                reconciler.run,
+            ),
+            settings,
+        )
+
+    def _completion_worker(self) -> Worker[Completion]:
+        completer = Completer(
+            self.database, self.views, self._inbox_client, self._inboxes, self.settings.completion
+        )
+        worker = self._worker(
+            FamilyWork(
+                Family.COMPLETION.value,
+                _as_it_is,
+                claim_completions,
+                lambda completion: completion.claimed,
+                completer.run,
+            ),
+            self.settings.completions,
+        )
+        completer.worker = worker
+        return worker
+
+    def _caller(self) -> Caller:
+        return Caller(
+            self.database,
+            self._client,
+            self.principals,
+            self.settings.deployment,
+            self.metrics,
+            self.settings.dispatch,
+        )
+
+    def _worker(self, family: FamilyWork[Any], settings: WorkerSettings) -> Worker[Any]:
+        return Worker(
+            self.database,
+            family,
+            self._identity,
+            self.scopes,
+            settings,
+            self.metrics,
+            self._gate,
+            self._may_claim,
+        )
+
+    async def _sweep(self) -> None:
+        after = ""
+        while True:
+            await asyncio.sleep(self.settings.sweep_seconds)
+            try:
+                after = await self.database.transact(work.sweep, after, self.settings.sweep_rows)
+            except (DoonceError, DatabaseFault) as error:
+                log.warning("the sweep failed", error=str(error))
+
+    async def _listen(self) -> None:
+        """Keep hearing other processes' wake-ups; without it, workers find work by polling."""
+        while True:
+            with contextlib.suppress(DoonceError, DatabaseFault, Unavailable):
+                await self.database.listen()
+            await asyncio.sleep(self.settings.sweep_seconds)
+
+
+def _as_it_is(request: work.ClaimRequest) -> work.ClaimRequest:
+    return request

@@ -1,0 +1,116 @@
+"""The one metrics registry: what the parts report, under names that an operator will look for."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+FLUSH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """Counters and histograms of one process; implements every observer that the parts ask for."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._claimed = Counter(
+            "doonce_work_claimed_total", "Work items claimed.", ["family"], registry=self.registry
+        )
+        self._outcomes = Counter(
+            "doonce_effect_outcomes_total",
+            "Attempts ended and verdicts recorded, by operation and outcome.",
+            ["operation", "outcome"],
+            registry=self.registry,
+        )
+        self._stale = Counter(
+            "doonce_stale_refusals_total",
+            "Steps refused because the claim was no longer live.",
+            ["family", "step"],
+            registry=self.registry,
+        )
+        self._marks_refused = Counter(
+            "doonce_marks_refused_total",
+            "Dispatch marks refused, by fence.",
+            ["fence"],
+            registry=self.registry,
+        )
+        self._rollbacks = Counter(
+            "doonce_database_rollbacks_total",
+            "Proven rollbacks, run again.",
+            ["operation", "fault"],
+            registry=self.registry,
+        )
+        self._unknown_commits = Counter(
+            "doonce_unknown_commits_total",
+            "Commits whose result was not known and had to be settled.",
+            ["operation"],
+            registry=self.registry,
+        )
+        self._flushes = Histogram(
+            "doonce_flush_rows",
+            "Rows that shared one commit.",
+            ["operation"],
+            buckets=FLUSH_BUCKETS,
+            registry=self.registry,
+        )
+        self._calls = Histogram(
+            "doonce_call_seconds",
+            "Calls out, from asking for a connection to the end of the answer.",
+            ["operation"],
+            buckets=SECONDS_BUCKETS,
+            registry=self.registry,
+        )
+        self.depth = Gauge(
+            "doonce_work_waiting",
+            "Work items due or waiting for their time, counted up to a bound.",
+            ["family"],
+            registry=self.registry,
+        )
+        self.age = Gauge(
+            "doonce_work_oldest_due_seconds",
+            "How long the oldest due work item has been due.",
+            ["family"],
+            registry=self.registry,
+        )
+        self.unknown = Gauge(
+            "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
+        )
+        self.ready = Gauge(
+            "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
+        )
+
+    def claimed(self, family: str, items: int) -> None:
+        """Count a claim."""
+        self._claimed.labels(family).inc(items)
+
+    def ended(self, operation: str, outcome: str) -> None:
+        """Count an attempt's end or a verdict."""
+        self._outcomes.labels(operation, outcome).inc()
+
+    def stale(self, family: str, step: str) -> None:
+        """Count a step that came too late."""
+        self._stale.labels(family, step).inc()
+
+    def mark_refused(self, why: str) -> None:
+        """Count a refused mark."""
+        self._marks_refused.labels(why).inc()
+
+    def rolled_back(self, operation: str, fault: str) -> None:
+        """Count a proven rollback."""
+        self._rollbacks.labels(operation, fault).inc()
+
+    def commit_unknown(self, operation: str) -> None:
+        """Count an unknown commit."""
+        self._unknown_commits.labels(operation).inc()
+
+    def flushed(self, operation: str, rows: int) -> None:
+        """Note the size of a flush."""
+        self._flushes.labels(operation).observe(rows)
+
+    def call_took(self, operation: str, seconds: float) -> None:
+        """Note how long a call took."""
+        self._calls.labels(operation).observe(seconds)
+
+    def text(self) -> bytes:
+        """The registry in the exposition format."""
+        return generate_latest(self.registry)

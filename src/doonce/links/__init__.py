@@ -1,0 +1,1 @@
+"""Remote links: which record of a provider is which record of the application, and under whose authority."""
