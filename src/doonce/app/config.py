@@ -198,7 +198,9 @@ def _refused(message: str, where: Where) -> Invalid:
     what = what.replace("Object missing required field", "missing setting").replace("`", "'")
     what = what.replace("got 'str'", "got a text").replace("Expected 'str'", "expected a text")
     name = f" {'.'.join(path)}:" if path else ""
-    return Invalid(f"{where(path)}:{name} {what[:1].lower() + what[1:]}", hint="docs/settings.md has each setting")
+    return Invalid(
+        f"{where(path)}:{name} {what[:1].lower() + what[1:]}", hint="docs/settings.md has each setting"
+    )
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -1,23 +1,23 @@
 """doonce inside an application: the same engine as the service's, in this process.
 
-    async with Doonce("sqlite:///doonce.db") as app:
-        crm = await app.installation("acme", "main", pack="packs/x", binding="binding.toml", secret="token")
-        await crm.link("record", local="42", remote="501")
-        command = await crm.accept("record.patch", "42", {"title": "CTO"})
-        print(await app.outcome(command))
+async with Doonce("sqlite:///doonce.db") as app:
+    crm = await app.installation("acme", "main", pack="packs/x", binding="binding.toml", secret="token")
+    await crm.link("record", local="42", remote="501")
+    command = await crm.accept("record.patch", "42", {"title": "CTO"})
+    print(await app.outcome(command))
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NewType
-
 
 from doonce.app import installing
 from doonce.app.config import settings_from
@@ -176,8 +176,7 @@ class Doonce:
         return _outcome(await self._operator().resolve(attempt, decided, who=who, reason=reason))
 
     def _operator(self) -> Operator:
-        engine = self.engine
-        return Operator(engine.database, engine.settings.deployment, engine.scopes)
+        return Operator(self.engine)
 
 
 class Installation:
@@ -236,7 +235,9 @@ class Installation:
         `Conflict` (the key was rejected for ever); nothing was written then.
         """
         raw = payload_bytes(payload)
-        outbox_id = f"obx_{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key is not None else new_id("obx")
+        outbox_id = (
+            f"obx_{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key is not None else new_id("obx")
+        )
         request = AcceptRequest(
             key=self._key(key if key is not None else outbox_id),
             scope=self.scope,
@@ -282,13 +283,18 @@ def _check_exact(value: object, place: str, depth: int = 0) -> None:
     """Refuse floats that are not the decimal they print as: the provider would get another number (DESIGN rule 7)."""
     if depth > LIMITS.json_depth_max:
         raise Invalid(f"{place} is nested deeper than {LIMITS.json_depth_max}")
-    if isinstance(value, float) and (value != value or Decimal(repr(value)) != Decimal(value)):
+    if isinstance(value, float) and (not math.isfinite(value) or Decimal(repr(value)) != Decimal(value)):
         raise Invalid(
-            f"{place}: a float would change on its way", hint='give the number as Decimal("…") or as an integer'
+            f"{place}: a float would change on its way",
+            hint='give the number as Decimal("…") or as an integer',
         )
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            _check_exact(inner, f"{place}.{name}" if isinstance(name, str) and name.isidentifier() else place, depth + 1)
+            _check_exact(
+                inner,
+                f"{place}.{name}" if isinstance(name, str) and name.isidentifier() else place,
+                depth + 1,
+            )
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
         for position, inner in enumerate(value):
             _check_exact(inner, f"{place}[{position}]", depth + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,7 +54,7 @@ class Listen(Part, frozen=True, kw_only=True):
     port: int = 8410
     connections_max: int = 512
     body_seconds: float = 30.0
-    idle_seconds: float = 10.0
+    idle_seconds: int = 10
 
 
 class InboxSettings(Part, frozen=True, kw_only=True):
@@ -124,7 +125,7 @@ class Durability(str, Enum):
 class Settings(Part, frozen=True, kw_only=True):
     """The configuration of one process."""
 
-    database: str
+    database: str = "sqlite:///doonce.db"
     deployment: str = "default"
     durability: Durability = Durability.SINGLE
     roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER)
@@ -203,7 +204,9 @@ class Settings(Part, frozen=True, kw_only=True):
 
 def _numbers(value: object, at: str = "") -> list[tuple[str, float]]:
     """Every number below `value` by its dotted name: all of them are sizes, counts or times."""
-    names = getattr(type(value), "__struct_fields__", None) or getattr(type(value), "__dataclass_fields__", ())
+    names: Iterable[str] = getattr(value, "__struct_fields__", ()) or getattr(
+        value, "__dataclass_fields__", ()
+    )
     found: list[tuple[str, float]] = []
     for name in names:
         inner = getattr(value, name)

@@ -36,7 +36,11 @@ def cancel(command_id: str, summary: str) -> Txn[Refusal | None]:
     now_us = yield from clock()
     ended = ends.get(command_id)
     if ended is not None:
-        return None if ended.ended_as is EndedAs.CANCELLED else (f"the command has ended as {ended.ended_as.value}",)
+        return (
+            None
+            if ended.ended_as is EndedAs.CANCELLED
+            else (f"the command has ended as {ended.ended_as.value}",)
+        )
     live = {item_id: item for item_id, item in items.items() if item.state not in TERMINAL}
     if not live:
         return ("nobody knows the command's outcome yet, and that cannot be cancelled",)

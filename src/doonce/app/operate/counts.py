@@ -30,17 +30,25 @@ SCOPES_MAX = 1_000
 """Installations whose oldest item is looked at."""
 
 
-def _depth(dialect: Dialect) -> sa.Select[Any]:
-    """Ready rows and items that wait behind others in a target lane, up to the bound."""
-    family = sa.bindparam("family", type_=IDENTITY)
-    bound = sa.bindparam("rows", type_=COUNT)
-    rows = sa.select(work_ready.c.item_id).where(work_ready.c.family == family).limit(bound).subquery("rows")
-    return sa.select(sa.func.count()).select_from(rows)
+def _depth(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
+    """Ready rows of a family, up to the bound; of one installation where `scoped`."""
+    rows = sa.select(work_ready.c.item_id).where(
+        work_ready.c.family == sa.bindparam("family", type_=IDENTITY)
+    )
+    if scoped:
+        rows = rows.where(
+            work_ready.c.shelf == Shelf.OPEN.value,
+            work_ready.c.org == sa.bindparam("the_org", type_=IDENTITY),
+            work_ready.c.installation == sa.bindparam("the_installation", type_=IDENTITY),
+        )
+    bounded = rows.limit(sa.bindparam("rows", type_=COUNT)).subquery("bounded")
+    return sa.select(sa.func.count()).select_from(bounded)
 
 
 def _waiting_in_lanes(dialect: Dialect) -> sa.Select[Any]:
+    """Items that have a place in a lane, up to the bound: those behind a head have no ready row."""
     bound = sa.bindparam("rows", type_=COUNT)
-    rows = sa.select(work_lane_entry.c.item_id).distinct().limit(bound).subquery("rows")
+    rows = sa.select(work_lane_entry.c.item_id).distinct().limit(bound).subquery("bounded")
     return sa.select(sa.func.count()).select_from(rows)
 
 
@@ -63,62 +71,55 @@ def _oldest(dialect: Dialect) -> sa.Select[Any]:
     return sa.select(sa.func.min(first)).select_from(scopes.source)
 
 
-def _unresolved(dialect: Dialect) -> sa.Select[Any]:
+def _unresolved(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
     """Attempts whose command waits because nobody knows, or because only an operator may send again."""
-    looked_into = work_item.alias("looked_into")
-    effect = work_item.alias("effect")
-    waits = sa.or_(
-        disposition.c.attempt_id.is_(None),
-        sa.and_(
-            disposition.c.verdict == Verdict.NO_EFFECT_PROVEN.value, disposition.c.successor_item_id.is_(None)
-        ),
+    looked_into, effect = work_item.alias("looked_into"), work_item.alias("effect")
+    attempt = effect_attempt
+    only_an_operator = sa.and_(
+        disposition.c.verdict == Verdict.NO_EFFECT_PROVEN.value, disposition.c.successor_item_id.is_(None)
+    )
+    reconciles = sa.and_(
+        looked_into.c.subject_id == attempt.c.id, looked_into.c.family == Family.RECONCILE.value
     )
     joined = (
-        effect_attempt.join(
-            looked_into,
-            sa.and_(
-                looked_into.c.subject_id == effect_attempt.c.id,
-                looked_into.c.family == Family.RECONCILE.value,
-            ),
-        )
-        .join(effect, effect.c.id == effect_attempt.c.work_id)
-        .outerjoin(disposition, disposition.c.attempt_id == effect_attempt.c.id)
-        .outerjoin(command_end, command_end.c.command_id == effect_attempt.c.subject_id)
+        attempt.join(looked_into, reconciles)
+        .join(effect, effect.c.id == attempt.c.work_id)
+        .outerjoin(disposition, disposition.c.attempt_id == attempt.c.id)
+        .outerjoin(command_end, command_end.c.command_id == attempt.c.subject_id)
     )
     ended = looked_into.c.state.in_([state.value for state in TERMINAL])
-    return (
-        sa.select(
-            effect_attempt.c.id,
-            effect_attempt.c.subject_id,
-            effect_attempt.c.operation,
-            effect_attempt.c.ended_at,
-            effect_attempt.c.reason,
-            sa.func.min(sa.case((ended, 1), else_=0)),
-            effect.c.target_lane,
-        )
+    shown = (
+        attempt.c.id, attempt.c.subject_id, attempt.c.operation, attempt.c.ended_at, attempt.c.reason,
+        effect.c.target_lane,
+    )  # fmt: skip
+    rows = (
+        sa.select(*shown, sa.func.min(sa.case((ended, 1), else_=0)))
         .select_from(joined)
         .where(
-            effect_attempt.c.outcome.in_([Outcome.OUTCOME_UNKNOWN.value, Outcome.REPLAY_SAFE_RETRY.value]),
+            attempt.c.outcome.in_([Outcome.OUTCOME_UNKNOWN.value, Outcome.REPLAY_SAFE_RETRY.value]),
             command_end.c.command_id.is_(None),
-            waits,
+            sa.or_(disposition.c.attempt_id.is_(None), only_an_operator),
         )
-        .group_by(
-            effect_attempt.c.id,
-            effect_attempt.c.subject_id,
-            effect_attempt.c.operation,
-            effect_attempt.c.ended_at,
-            effect_attempt.c.reason,
-            effect.c.target_lane,
-        )
-        .order_by(effect_attempt.c.ended_at, effect_attempt.c.id)
+        .group_by(*shown)
+        .order_by(attempt.c.ended_at, attempt.c.id)
         .limit(UNKNOWN_MAX + 1)
     )
+    if scoped:
+        rows = rows.where(
+            effect.c.org == sa.bindparam("the_org", type_=IDENTITY),
+            effect.c.installation == sa.bindparam("the_installation", type_=IDENTITY),
+        )
+    return rows
 
 
-DEPTH = Statement("operate.depth", _depth)
+DEPTH = Statement("operate.depth", lambda dialect: _depth(dialect, scoped=False))
+DEPTH_IN_SCOPE = Statement("operate.depth_in_scope", lambda dialect: _depth(dialect, scoped=True))
 WAITING_IN_LANES = Statement("operate.waiting_in_lanes", _waiting_in_lanes)
 OLDEST = Statement("operate.oldest", _oldest)
-UNRESOLVED = Statement("operate.unresolved", _unresolved)
+UNRESOLVED = Statement("operate.unresolved", lambda dialect: _unresolved(dialect, scoped=False))
+UNRESOLVED_IN_SCOPE = Statement(
+    "operate.unresolved_in_scope", lambda dialect: _unresolved(dialect, scoped=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,42 +132,64 @@ class Counts:
     more: bool
 
 
-def counts(scopes: Sequence[Scope]) -> Txn[Counts]:
-    """Count what waits, in the scopes that are published; bounded whatever the backlog."""
+def counts(scopes: Sequence[Scope], scope: Scope | None = None) -> Txn[Counts]:
+    """Count what waits and what nobody knows, in one installation or in all that are published; bounded."""
     now_us = yield from clock()
     owners = {owner.family: owner for owner in (yield from ownership.read_all())}
-    in_lanes = (yield from fetch(WAITING_IN_LANES, rows=DEPTH_MAX))[0][0]
+    looked_at = [scope] if scope is not None else list(scopes[:SCOPES_MAX])
     families: list[FamilyStatus] = []
     for family in Family:
-        waiting = (yield from fetch(DEPTH, family=family.value, rows=DEPTH_MAX))[0][0]
+        waiting = yield from _waiting(family, scope)
         due = yield from fetch(
-            OLDEST, family=family.value, scopes=[(scope.org, scope.installation) for scope in scopes[:SCOPES_MAX]]
+            OLDEST, family=family.value, scopes=[(one.org, one.installation) for one in looked_at]
         )
         oldest_us = due[0][0]
         owner = owners.get(family.value)
-        depth = max(waiting, in_lanes) if family is Family.EFFECT else waiting
         families.append(
             FamilyStatus(
                 family=family.value,
                 owner=owner.deployment if owner is not None else "",
                 epoch=owner.epoch if owner is not None else 0,
                 ownership=owner.state.value if owner is not None else "nobody",
-                waiting=depth,
-                bounded=depth >= DEPTH_MAX,
+                waiting=waiting,
+                bounded=waiting >= DEPTH_MAX,
                 oldest_due_us=max(0, now_us - oldest_us) if oldest_us is not None else 0,
             )
         )
-    rows = yield from fetch(UNRESOLVED)
-    unresolved = tuple(
+    unresolved = yield from _listed(scope)
+    return Counts(now_us, tuple(families), unresolved[:UNKNOWN_MAX], len(unresolved) > UNKNOWN_MAX)
+
+
+def _waiting(family: Family, scope: Scope | None) -> Txn[int]:
+    if scope is not None:
+        rows = yield from fetch(
+            DEPTH_IN_SCOPE,
+            family=family.value,
+            the_org=scope.org,
+            the_installation=scope.installation,
+            rows=DEPTH_MAX,
+        )
+        return int(rows[0][0])
+    ready = int((yield from fetch(DEPTH, family=family.value, rows=DEPTH_MAX))[0][0])
+    if family is not Family.EFFECT:
+        return ready
+    return max(ready, int((yield from fetch(WAITING_IN_LANES, rows=DEPTH_MAX))[0][0]))
+
+
+def _listed(scope: Scope | None) -> Txn[tuple[Unresolved, ...]]:
+    if scope is None:
+        rows = yield from fetch(UNRESOLVED)
+    else:
+        rows = yield from fetch(UNRESOLVED_IN_SCOPE, the_org=scope.org, the_installation=scope.installation)
+    return tuple(
         Unresolved(
             attempt_id=row[0],
             command_id=row[1],
             operation=row[2],
             since_us=row[3] or 0,
             reason=row[4],
-            needs_operator=bool(row[5]),
-            lane=row[6],
+            lane=row[5],
+            needs_operator=bool(row[6]),
         )
         for row in rows
     )
-    return Counts(now_us, tuple(families), unresolved[:UNKNOWN_MAX], len(unresolved) > UNKNOWN_MAX)

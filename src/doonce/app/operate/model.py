@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -82,10 +82,9 @@ class Unresolved(Shown, frozen=True, kw_only=True):
 
 
 class Status(Shown, frozen=True, kw_only=True):
-    """How a deployment stands. `unknown` has the oldest ones, up to a bound; `unknown_more` says that there are more."""
+    """How a deployment stands. `unknown` has the oldest ones, up to a bound; `unknown_more`: there are more."""
 
     database: str
-    incarnation: str
     dispatch: str
     now_us: int
     families: tuple[FamilyStatus, ...]
@@ -109,18 +108,22 @@ def when(at_us: int | None) -> str:
     return (EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+Row: TypeAlias = Mapping[str, Any]
+"""One row by its column names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The rows of one command, each a mapping by column name."""
+    """The rows of one command."""
 
-    handoff: Mapping[str, Any] | None
-    command: Mapping[str, Any] | None
-    end: Mapping[str, Any] | None
-    conflicts: Sequence[Mapping[str, Any]]
-    items: Sequence[Mapping[str, Any]]
-    attempts: Sequence[Mapping[str, Any]]
-    evidence: Sequence[Mapping[str, Any]]
-    dispositions: Sequence[Mapping[str, Any]]
+    handoff: Row | None
+    command: Row | None
+    end: Row | None
+    conflicts: Sequence[Row]
+    items: Sequence[Row]
+    attempts: Sequence[Row]
+    evidence: Sequence[Row]
+    dispositions: Sequence[Row]
 
 
 def standing(story: Story) -> tuple[CommandState, str | None, str]:
@@ -141,7 +144,7 @@ def standing(story: Story) -> tuple[CommandState, str | None, str]:
     return state, newest[-1]["id"] if newest else None, reason
 
 
-def unresolved_attempt(story: Story) -> Mapping[str, Any] | None:
+def unresolved_attempt(story: Story) -> Row | None:
     """The attempt that a command waits for because nobody knows its outcome, if there is one."""
     decided = {row["attempt_id"]: row for row in story.dispositions}
     asked = {row["subject_id"] for row in story.items if row["family"] == Family.RECONCILE.value}
@@ -170,7 +173,12 @@ def moments_of(story: Story) -> tuple[Moment, ...]:
     for attempt in story.attempts:
         found += _attempt(attempt)
     found += [
-        Moment(at_us=row["recorded_at"], id=row["attempt_id"], event=f"late evidence: {row['kind']}", detail=row["reason"])
+        Moment(
+            at_us=row["recorded_at"],
+            id=row["attempt_id"],
+            event=f"late evidence: {row['kind']}",
+            detail=row["reason"],
+        )
         for row in story.evidence
     ]
     found += [
@@ -187,7 +195,10 @@ def moments_of(story: Story) -> tuple[Moment, ...]:
         end = story.end
         found.append(
             Moment(
-                at_us=end["recorded_at"], id=end["command_id"], event=f"command {end['ended_as']}", detail=end["reason"]
+                at_us=end["recorded_at"],
+                id=end["command_id"],
+                event=f"command {end['ended_as']}",
+                detail=end["reason"],
             )
         )
     return tuple(sorted(found, key=lambda moment: moment.at_us))
@@ -205,18 +216,25 @@ def _admission(story: Story) -> Iterable[Moment]:
         )
     for row in story.conflicts:
         yield Moment(
-            at_us=row["recorded_at"], id=row["outbox_id"], event="quarantined", detail=f"another {row['mismatch']}"
+            at_us=row["recorded_at"],
+            id=row["outbox_id"],
+            event="quarantined",
+            detail=f"another {row['mismatch']}",
         )
 
 
-def _work(item: Mapping[str, Any]) -> Iterable[Moment]:
+def _work(item: Row) -> Iterable[Moment]:
     family, item_id = item["family"], item["id"]
     yield Moment(at_us=item["created_at"], id=item_id, event=f"{family} work created", detail=_lineage(item))
     state = State(item["state"])
     if state is State.PROCESSING:
         detail = f"lease until {when(item['lease_until'])}"
         yield Moment(
-            at_us=item["updated_at"], id=item_id, event=f"{family} work processing", detail=detail, who=item["lease_owner"] or ""
+            at_us=item["updated_at"],
+            id=item_id,
+            event=f"{family} work processing",
+            detail=detail,
+            who=item["lease_owner"] or "",
         )
     elif state is State.RETRY:
         detail = f"again at {when(item['run_after'])}: {item['summary'] or ''}"
@@ -232,21 +250,28 @@ def _work(item: Mapping[str, Any]) -> Iterable[Moment]:
         )
 
 
-def _lineage(item: Mapping[str, Any]) -> str:
+def _lineage(item: Row) -> str:
     return f"follows {item['predecessor']}" if item["predecessor"] is not None else ""
 
 
-def _attempt(attempt: Mapping[str, Any]) -> Iterable[Moment]:
+def _attempt(attempt: Row) -> Iterable[Moment]:
     name = "attempt" if attempt["kind"] == AttemptKind.EFFECT.value else "probe"
     attempt_id = attempt["id"]
-    yield Moment(at_us=attempt["prepared_at"], id=attempt_id, event=f"{name} prepared", detail=attempt["operation"])
+    yield Moment(
+        at_us=attempt["prepared_at"], id=attempt_id, event=f"{name} prepared", detail=attempt["operation"]
+    )
     if attempt["dispatched_at"] is not None:
         yield Moment(
-            at_us=attempt["dispatched_at"], id=attempt_id, event=f"{name} dispatched", detail="before the first byte"
+            at_us=attempt["dispatched_at"],
+            id=attempt_id,
+            event=f"{name} dispatched",
+            detail="before the first byte",
         )
     if attempt["ended_at"] is not None:
         status = f"status {attempt['status']}; " if attempt["status"] is not None else ""
-        detail = attempt["reason"] if attempt["reason"].startswith("status") else f"{status}{attempt['reason']}"
+        detail = (
+            attempt["reason"] if attempt["reason"].startswith("status") else f"{status}{attempt['reason']}"
+        )
         outcome = Outcome(attempt["outcome"]).value
         yield Moment(at_us=attempt["ended_at"], id=attempt_id, event=f"{name} {outcome}", detail=detail)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from doonce.app.engine import Engine
 from doonce.app.operate import cancel as cancelling
 from doonce.app.operate import counts as counting
 from doonce.app.operate import store
@@ -15,6 +15,7 @@ from doonce.app.operate.model import (
     CommandView,
     Decision,
     Moment,
+    Status,
     Story,
     Timeline,
     facts_of,
@@ -28,15 +29,13 @@ from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.model import Verdict
 from doonce.commands import store as commands
 from doonce.commands.model import CommandState
-from doonce.db.database import Database
+from doonce.db.database import safe_url
 from doonce.effects import reconcile
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
 from doonce.work.model import Scope
 
-ENDED = frozenset(
-    {CommandState.ACCEPTED, CommandState.REJECTED, CommandState.DEAD, CommandState.CANCELLED}
-)
+ENDED = frozenset({CommandState.ACCEPTED, CommandState.REJECTED, CommandState.DEAD, CommandState.CANCELLED})
 NOTHING = msgspec.Raw(b"{}")
 
 VERDICTS: dict[Decision, tuple[Verdict, bool]] = {
@@ -50,12 +49,10 @@ VERDICTS: dict[Decision, tuple[Verdict, bool]] = {
 class Operator:
     """Reads and decisions of one deployment. `scope` None is an operator of all of it."""
 
-    def __init__(
-        self, database: Database, deployment: str, scopes: Callable[[], Awaitable[Sequence[Scope]]]
-    ) -> None:
-        self._database = database
-        self._deployment = deployment
-        self._scopes = scopes
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._database = engine.database
+        self._deployment = engine.settings.deployment
 
     async def show(self, asked: str, scope: Scope | None = None) -> list[Timeline]:
         """The timelines of an id of ours, a handoff key, or an outbox id (which two installations may share).
@@ -69,10 +66,13 @@ class Operator:
             rows, generations = await self._database.read(store.principal_rows, asked, scope)
             found = [_principal(row, generations) for row in rows]
         else:
-            found = [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
+            found = [
+                _timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)
+            ]
         if not found:
             raise MissingOrDenied(
-                "there is nothing with this id", hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…"
+                "there is nothing with this id",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
             )
         return found
 
@@ -100,9 +100,21 @@ class Operator:
             raise MissingOrDenied("there is no such command")
         return found[0]
 
-    async def counts(self) -> Counts:
+    async def counts(self, scope: Scope | None = None) -> Counts:
         """What waits, and what nobody knows; bounded."""
-        return await self._database.read(counting.counts, await self._scopes())
+        return await self._database.read(counting.counts, await self._engine.scopes(), scope)
+
+    async def status(self, scope: Scope | None = None) -> Status:
+        """How the deployment stands, or one installation of it."""
+        counted = await self.counts(scope)
+        return Status(
+            database=safe_url(self._database.url) if scope is None else self._database.dialect.value,
+            dispatch="open" if self._engine.dispatch_open else "closed",
+            now_us=counted.now_us,
+            families=counted.families,
+            unknown=counted.unresolved,
+            unknown_more=counted.more,
+        )
 
     async def cancel(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Cancel a command that waits; ask the one that runs to stop before its dispatch (PROTOCOL W5).
@@ -126,7 +138,9 @@ class Operator:
         check_text("reason", reason, LIMITS.reason_bytes_max)
         check_text("who", who, LIMITS.name_bytes_max)
         if not attempt_id.startswith("att_"):
-            raise Invalid("this is no attempt id", hint="it looks like att_…; `doonce status` lists the unresolved ones")
+            raise Invalid(
+                "this is no attempt id", hint="it looks like att_…; `doonce status` lists the unresolved ones"
+            )
         found = await self._database.read(store.stories, attempt_id, scope)
         command_id = found[0].handoff["command_id"] if found and found[0].handoff else None
         attempt = unresolved_attempt(found[0]) if found else None
@@ -159,7 +173,11 @@ class Operator:
             ),
         )
         if resolved is Resolved.CHANGED:
-            raise Stale("evidence came in meanwhile", hint="look at it with `doonce show`, then decide", axis="evidence")
+            raise Stale(
+                "evidence came in meanwhile",
+                hint="look at it with `doonce show`, then decide",
+                axis="evidence",
+            )
         if resolved is not Resolved.RECORDED:
             raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
 

@@ -102,7 +102,8 @@ def stories(asked: str, scope: Scope | None) -> Txn[list[Story]]:
     handoffs = yield from _scoped(handoff, HANDOFF_BY_KEY, HANDOFF_IN_SCOPE, keys, scope)
     told: list[Story] = []
     for row in handoffs:
-        told.append((yield from _story(row)))
+        story = yield from _story(row)
+        told.append(story)
     return told
 
 

@@ -48,8 +48,8 @@ def guarded(handler: Handler) -> Handler:
             return refusal(_of_database(fault))
         except ClientDisconnect:
             return Response(status_code=499)
-        except Exception as failed:  # noqa: BLE001  # the edge: no fault of ours leaves it
-            log.error("api.failed", path=request.url.path, exc_info=failed)
+        except Exception:  # the edge: no fault of ours leaves it
+            log.exception("api.failed", path=request.url.path)
             return refusal(Internal("the request failed inside the service", hint="its log says why"))
 
     return endpoint
@@ -59,7 +59,9 @@ def _of_database(fault: DatabaseFault) -> DoonceError:
     if isinstance(fault, RefusedData):
         return Invalid("the database refuses a value of this request; nothing was written")
     if isinstance(fault, CommitUnknown):
-        return Unavailable("whether it was written is not known yet", hint="send exactly the same request again")
+        return Unavailable(
+            "whether it was written is not known yet", hint="send exactly the same request again"
+        )
     return Unavailable("the database is busy; nothing was written", hint="send the same request again")
 
 
