@@ -167,11 +167,7 @@ def record_acceptance(_engine: Engine) -> Executable:
 def record_rejection(_engine: Engine) -> Executable:
     return (
         update(outbox)
-        .where(
-            _c.outbox_id == given("id"),
-            one_of(_c.state, UNADMITTED),
-            _c.command_id.is_(None),
-        )
+        .where(_c.outbox_id == given("id"), one_of(_c.state, UNADMITTED))
         .values(
             state=constant(OutboxState.REJECTED),
             receipt_id=given("receipt"),
