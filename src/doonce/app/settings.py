@@ -21,7 +21,7 @@ from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sqlite import SqliteSettings
 from doonce.effects.completions import CompletionSettings, Inbox
 from doonce.effects.reconciler import ReconcileSettings
-from doonce.effects.service import DispatchSettings
+from doonce.effects.caller import DispatchSettings
 from doonce.http import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.work.service import WorkerSettings
 

@@ -59,22 +59,22 @@ class Operator:
 
         Raises `MissingOrDenied` for what is not there and for what is another scope's; the two look alike.
         """
-        check_text("the id", asked, LIMITS.key_bytes_max)
-        if asked.startswith("lnk_"):
-            found = [_link(row) for row in await self._database.read(store.link_rows, asked, scope)]
-        elif asked.startswith("prn_"):
-            rows, generations = await self._database.read(store.principal_rows, asked, scope)
-            found = [_principal(row, generations) for row in rows]
-        else:
-            found = [
-                _timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)
-            ]
+        found = await self.find(asked, scope)
         if not found:
             raise MissingOrDenied(
-                "there is nothing with this id",
-                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
+                "there is nothing with this id", hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…"
             )
         return found
+
+    async def find(self, asked: str, scope: Scope | None = None) -> list[Timeline]:
+        """The same, and an empty list for what is not there."""
+        check_text("the id", asked, LIMITS.key_bytes_max)
+        if asked.startswith("lnk_"):
+            return [_link(row) for row in await self._database.read(store.link_rows, asked, scope)]
+        if asked.startswith("prn_"):
+            rows, generations = await self._database.read(store.principal_rows, asked, scope)
+            return [_principal(row, generations) for row in rows]
+        return [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
 
     async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Where a command stands; raises `MissingOrDenied`."""
