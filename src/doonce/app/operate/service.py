@@ -62,7 +62,8 @@ class Operator:
         found = await self.find(asked, scope)
         if not found:
             raise MissingOrDenied(
-                "there is nothing with this id", hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…"
+                "there is nothing with this id",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
             )
         return found
 
@@ -107,9 +108,10 @@ class Operator:
     async def status(self, scope: Scope | None = None) -> Status:
         """How the deployment stands, or one installation of it."""
         counted = await self.counts(scope)
+        gate = self._engine.gate
         return Status(
             database=safe_url(self._database.url) if scope is None else self._database.dialect.value,
-            dispatch="open" if self._engine.dispatch_open else "closed",
+            dispatch="open" if gate.open else f"closed: {gate.reason}",
             now_us=counted.now_us,
             families=counted.families,
             unknown=counted.unresolved,
