@@ -45,7 +45,7 @@ SHORT_CLOCKS: Final = (
 
 @dataclass
 class Scene:
-    """All that the stories need; `service` is the process that the application talks to."""
+    """All that the stories need; `service` is the process that the application talks to, `other` a second one."""
 
     stage: Stage
     config: Path
@@ -56,8 +56,9 @@ class Scene:
     service: Process
     token: Secret
     people: Installed
+    other: Process
+    other_url: str = ""
     crm_url: str = ""
-    cards: Installed | None = None
 
     @property
     def url(self) -> str:
@@ -76,6 +77,12 @@ class Scene:
         listen = self.service_port if port is None else port
         return start_service(self.stage, self.config, listen, name, settings)
 
+    def start_other(self) -> None:
+        """A second process on the same database, on a port of its own."""
+        port = free_port()
+        self.other = self.start_service("other-service", port=port)
+        self.other_url = f"http://127.0.0.1:{port}"
+
     def restart_service(self, **settings: str) -> None:
         """End the service in good order, and start it again."""
         self.service.end()
@@ -87,10 +94,6 @@ class Scene:
         return flag, {"testing": "true", "point": point, "point_action": action, "point_flag": str(flag)}
 
     # --- handing over ---------------------------------------------------------------------------------------------
-
-    def scope(self, installed: Installed) -> HandoffScope:
-        """What is pinned when a command of this binding is handed over."""
-        return scope_of(installed)
 
     async def hand_over(
         self, installed: Installed, operation: str, local_ref: str, payload: Mapping[str, Any]
@@ -166,7 +169,9 @@ def request_for(
     scope = scope_of(installed)
     raw = json.dumps(payload).encode()
     outbox_id = new_id("obx")
-    whole = handoff_key(scope.org, scope.installation, scope.capability, scope.binding_digest, key or outbox_id)
+    whole = handoff_key(
+        scope.org, scope.installation, scope.capability, scope.binding_digest, key or outbox_id
+    )
     return AcceptRequest(
         key=whole,
         scope=scope,
@@ -210,9 +215,7 @@ def service_config(stage: Stage, inbox_url: str, inbox_credential: Path) -> Path
     )
 
 
-async def publish(
-    engine: Engine, settings: Settings, pack: Path, binding: Path, secret: str
-) -> Installed:
+async def publish(engine: Engine, settings: Settings, pack: Path, binding: Path, secret: str) -> Installed:
     """`doonce publish`."""
     view = await asyncio.to_thread(installing.compiled, pack, binding, settings.egress.origins())
     return await installing.install(engine, view, Secret(secret), reason="the demo")
@@ -239,7 +242,7 @@ async def set_up(stage: Stage, simulator: Simulator) -> Scene:
     people = await publish(engine, settings, short_pack(stage, "hubspot"), binding, TOKEN)
     stage.say(f"published {people.view.document.pack} as {people.view.digest[:23]}…, principal connected")
     _, token = await BearerCredentials(engine.database).issue(ORG, INSTALLATION, [PEOPLE, CARDS], "the demo")
-    scene = Scene(stage, config, settings, engine, simulator, port, service, token, people)
+    scene = Scene(stage, config, settings, engine, simulator, port, service, token, people, service)
     credential_file(stage.folder / "service.credential", token.reveal())
     start_crm(scene, int(inbox.rpartition(":")[2]))
     return scene

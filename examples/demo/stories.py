@@ -9,9 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from examples.crm import leads
-from examples.demo.scene import Scene, told_alike
-from examples.demo.stage import ROOT, free_port
+from examples.demo.scene import Scene, request_for, told_alike
+from examples.demo.stage import ROOT
 
 from doonce.app.operate.model import Timeline
 from doonce.commands.model import CommandState
@@ -29,7 +30,9 @@ async def once(scene: Scene) -> None:
     stage = scene.stage
     stage.act("1  Once", "A change in the application reaches the provider once, and the result comes back.")
     await prepare_leads(scene)
-    stage.say("the application changes a lead's title and writes its outbox row in one transaction of its own database")
+    stage.say(
+        "the application changes a lead's title and writes its outbox row in one transaction of its own database"
+    )
     timeline = await changed(scene, ONCE_LEAD, "CTO")
     await scene.ended(timeline.id)
     lead = await told(scene, ONCE_LEAD, "accepted")
@@ -39,7 +42,9 @@ async def once(scene: Scene) -> None:
     stage.check(
         "it is sparse: only jobtitle", json.loads(arrived[0]["body"]), {"properties": {"jobtitle": "CTO"}}
     )
-    stage.check("of the contact that was linked", arrived[0]["target"], f"/crm/v3/objects/contacts/{CONTACTS[1]}")
+    stage.check(
+        "of the contact that was linked", arrived[0]["target"], f"/crm/v3/objects/contacts/{CONTACTS[1]}"
+    )
     stage.check("the contact has the title", contact(scene, ONCE_LEAD)["jobtitle"], "CTO")
     stage.check("the application committed its projection", lead["synced_title"], "CTO")
     change = lead["changes"][-1]
@@ -70,12 +75,16 @@ async def killed_after_sending(scene: Scene) -> None:
     stage.check("the service was killed by SIGKILL", await stage.died(scene.service), -signal.SIGKILL)
     stage.check("one PATCH had arrived by then", len(scene.patches("CFO")), 1)
     scene.service = scene.start_service()
-    stage.say(f"a new process (pid {scene.service.pid}) starts and waits for the lease of the dead one to end")
+    stage.say(
+        f"a new process (pid {scene.service.pid}) starts and waits for the lease of the dead one to end"
+    )
     view = await scene.ended(timeline.id)
     lead = await told(scene, KILLED_LEAD, "accepted")
     timeline = await scene.tell(timeline.id)
     stage.check("the attempt ended as unknown", events(timeline).count("attempt OUTCOME_UNKNOWN"), 1)
-    stage.check("a probe read the contact, and proved the effect", "verdict: effect_proven" in events(timeline), True)
+    stage.check(
+        "a probe read the contact, and proved the effect", "verdict: effect_proven" in events(timeline), True
+    )
     stage.check("nothing was sent again: the ledger shows one PATCH", len(scene.patches("CFO")), 1)
     stage.check("the command is accepted", view.state, CommandState.ACCEPTED)
     stage.check("and the application was told", lead["synced_title"], "CFO")
@@ -87,12 +96,14 @@ async def stopped_before_sending(scene: Scene) -> None:
     flag, armed = scene.armed("call.marked", "stop")
     # Only the effect's family works in this process, so that nothing else of it stands still in the middle.
     scene.restart_service(**armed, completions__poll_seconds="30", reconciles__poll_seconds="30")
-    stage.say(f"the service (pid {scene.service.pid}) will be stopped at call.marked: marked, not a byte sent")
+    stage.say(
+        f"the service (pid {scene.service.pid}) will be stopped at call.marked: marked, not a byte sent"
+    )
     timeline = await changed(scene, STOPPED_LEAD, "COO")
     await stage.until("the sender stands still", lambda: flag.exists() and is_stopped(scene.service.pid))
     stage.check("it stands still, and nothing has arrived", len(scene.patches("COO")), 0)
-    other = scene.start_service("other-service", port=free_port())
-    stage.say(f"another process (pid {other.pid}) takes over once the lease has ended")
+    scene.start_other()
+    stage.say(f"another process (pid {scene.other.pid}) takes over once the lease has ended")
 
     async def unknown() -> bool:
         return (await scene.command(timeline.id)).state is CommandState.UNKNOWN
@@ -114,9 +125,10 @@ async def stopped_before_sending(scene: Scene) -> None:
     said = "sent nothing: the time to send by had passed" in scene.service.log.read_text()
     stage.check("it sent nothing, and says so", said, True)
     stage.check("its word came as late evidence", "late evidence: closed_unsent" in events(timeline), True)
-    stage.check("which proves that a successor may send", "verdict: no_effect_proven" in events(timeline), True)
+    stage.check(
+        "which proves that a successor may send", "verdict: no_effect_proven" in events(timeline), True
+    )
     stage.check("and one PATCH arrived", len(scene.patches("COO")), 1)
-    other.end()
 
 
 async def too_late(scene: Scene) -> None:
@@ -128,11 +140,9 @@ async def too_late(scene: Scene) -> None:
     )
     for number in range(RACE_CONTACTS):
         await scene.link(scene.people, "contact", f"race-{number}", str(600 + number))
-    other_port = free_port()
-    other = scene.start_service("racing-service", port=other_port)
     plan = race_plan(scene)
     racers = [start_racer(scene, role, url, plan) for role, url in
-              (("accept", scene.url), ("reject", f"http://127.0.0.1:{other_port}"))]  # fmt: skip
+              (("accept", scene.url), ("reject", scene.other_url))]  # fmt: skip
     for racer in racers:
         if racer.stdin is None or racer.stdout is None:
             raise RuntimeError("a racer has no pipes")
@@ -149,13 +159,13 @@ async def too_late(scene: Scene) -> None:
     handed, withdrawn = winners[AdmissionState.COMMAND_ACCEPTED], winners[AdmissionState.HANDOFF_REJECTED]
     stage.say(f"the hand-over won {handed} keys, the withdrawal {withdrawn}")
     await _accepted_arrive_once(scene, accepts, plan)
-    other.end()
+    scene.other.end()
 
 
 async def _accepted_arrive_once(scene: Scene, accepts: dict[str, Admission], plan: Path) -> None:
     """Every accepted key arrives once at the provider, no rejected one at all."""
     stage = scene.stage
-    titles = {row["key"]: row["title"] for row in json.loads(plan.read_text())["keys"]}
+    titles = titles_of(plan)
     accepted = {titles[key] for key, answer in accepts.items() if answer.command_id is not None}
     commands = {answer.command_id for answer in accepts.values() if answer.command_id is not None}
     stage.check("one command for each accepted key", len(commands), len(accepted))
@@ -248,19 +258,20 @@ def is_stopped(pid: int) -> bool:
 
 def race_plan(scene: Scene) -> Path:
     """What both racers work through, in one order, and the credential that they use."""
-    from examples.demo.scene import request_for
-
     requests = []
     for number in range(RACE_KEYS):
         title = f"race {number}"
         local_ref = f"race-{number % RACE_CONTACTS}"
         request = request_for(scene.people, "contact.patch", local_ref, {"title": title}, f"race-{number}")
         requests.append({"key": request.key, "title": title, "request": request})
-    import msgspec
-
     path = scene.stage.folder / "race.json"
     path.write_bytes(msgspec.json.encode({"keys": requests}))
     return path
+
+
+def titles_of(plan: Path) -> dict[str, str]:
+    """The title that each key of the plan asks for."""
+    return {row["key"]: row["title"] for row in json.loads(plan.read_text())["keys"]}
 
 
 def start_racer(scene: Scene, role: str, url: str, plan: Path) -> "subprocess.Popen[bytes]":
@@ -275,8 +286,6 @@ def start_racer(scene: Scene, role: str, url: str, plan: Path) -> "subprocess.Po
 
 def told_to(racer: "subprocess.Popen[bytes]") -> dict[str, Admission]:
     """What a racer was told, by key."""
-    import msgspec
-
     said, _ = racer.communicate(timeout=120)
     results = msgspec.json.decode(said, type=AcceptResults).results
     return {answer.key: answer for answer in results if isinstance(answer, Admission)}
