@@ -72,15 +72,14 @@ class Scene:
 
     # --- the service ----------------------------------------------------------------------------------------------
 
-    def start_service(self, name: str = "service", *, port: int | None = None, **settings: str) -> Process:
+    def start_service(self, **settings: str) -> Process:
         """`doonce up` on this deployment, with settings of its own over the file's (as `DOONCE_…`)."""
-        listen = self.service_port if port is None else port
-        return start_service(self.stage, self.config, listen, name, settings)
+        return start_service(self.stage, self.config, self.service_port, "service", settings)
 
     def start_other(self) -> None:
         """A second process on the same database, on a port of its own."""
         port = free_port()
-        self.other = self.start_service("other-service", port=port)
+        self.other = start_service(self.stage, self.config, port, "other-service", {})
         self.other_url = f"http://127.0.0.1:{port}"
 
     def restart_service(self, **settings: str) -> None:
