@@ -16,6 +16,7 @@ from doonce.base.ids import new_id
 from doonce.catalog.service import Views
 from doonce.commands.service import Acceptor
 from doonce.db.database import Database
+from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
 from doonce.effects.caller import Caller, DispatchSettings
 from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
@@ -101,7 +102,7 @@ class Engine:
         self._identity = Identity(settings.deployment, new_id("prc"))
         self._gate = ProcessGate()
         self._running = Running()
-        self.dispatch_open = True
+        self.gate = DispatchGate(open=True, reason="")
 
     async def scopes(self) -> Sequence[Scope]:
         """The installations that this process may work for: those with a published view."""
@@ -148,7 +149,10 @@ class Engine:
         return None
 
     def _may_claim(self) -> bool:
-        return self.dispatch_open
+        return self.gate.open
+
+    def _closed_by(self) -> str:
+        return "" if self.gate.open else self.gate.reason
 
     def _effect_worker(self) -> Worker[Start]:
         settings = self.settings.effects
@@ -218,6 +222,7 @@ class Engine:
             self.settings.deployment,
             self.metrics,
             self.settings.dispatch,
+            self._closed_by,
         )
 
     def _worker(self, family: FamilyWork[Any], settings: WorkerSettings) -> Worker[Any]:

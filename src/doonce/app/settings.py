@@ -16,12 +16,13 @@ from doonce.base.limits import LIMITS, check_text
 from doonce.base.secrets import Secret
 from doonce.catalog.compile import OriginPolicy
 from doonce.db.database import RetrySettings
+from doonce.db.durability import DurabilitySettings
 from doonce.db.points import ArmedPoint, PointAction
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sqlite import SqliteSettings
 from doonce.effects.completions import CompletionSettings, Inbox
 from doonce.effects.reconciler import ReconcileSettings
-from doonce.effects.service import DispatchSettings
+from doonce.effects.caller import DispatchSettings
 from doonce.http import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.work.service import WorkerSettings
 
@@ -115,19 +116,11 @@ class EgressSettings(Part, frozen=True, kw_only=True):
         return OriginPolicy(undeclared=self.undeclared_origins, plain_http=self.plain_http)
 
 
-class Durability(str, Enum):
-    """What the database is: one server, or a primary with standbys that confirm (PROTOCOL S1)."""
-
-    SINGLE = "single"
-    REPLICATED = "replicated"
-
-
 class Settings(Part, frozen=True, kw_only=True):
     """The configuration of one process."""
 
     database: str = "sqlite:///doonce.db"
     deployment: str = "default"
-    durability: Durability = Durability.SINGLE
     roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER)
     key_file: Path | None = None
     log_format: LogFormat = LogFormat.CONSOLE
@@ -146,6 +139,7 @@ class Settings(Part, frozen=True, kw_only=True):
     client: ClientSettings = ClientSettings()
     postgresql: PostgresqlSettings = PostgresqlSettings()
     sqlite: SqliteSettings = SqliteSettings()
+    durability: DurabilitySettings = DurabilitySettings()
     retry: RetrySettings = RetrySettings()
     testing: bool = False
     point: str | None = None
@@ -221,4 +215,4 @@ def _numbers(value: object, at: str = "") -> list[tuple[str, float]]:
     return found
 
 
-__all__ = ["Durability", "InboxSettings", "Listen", "LogFormat", "Role", "Settings"]
+__all__ = ["InboxSettings", "Listen", "LogFormat", "Role", "Settings"]

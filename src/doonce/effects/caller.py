@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -103,7 +104,9 @@ class Caller:
         deployment: str,
         observer: EffectObserver,
         settings: DispatchSettings,
+        closed_by: Callable[[], str] = lambda: "",
     ) -> None:
+        self._closed_by = closed_by
         self._client = client
         self._principals = principals
         self._deployment = deployment
@@ -183,6 +186,9 @@ class Caller:
             return Stop(f"refused by the {result.value} fence")
         note.marked = result
         self._points.reach("call.marked")
+        doubt = self._closed_by()
+        if doubt:  # the mark may be in another database than the one that was relied on (PROTOCOL S2)
+            return Stop(doubt)
         return Go(
             send_by_ns=started_ns + contract.send_window_us * 1000,
             abort_at_ns=started_ns + contract.call_budget_us * 1000,

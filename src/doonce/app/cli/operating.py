@@ -13,15 +13,16 @@ from doonce.app.cli.output import console, print_facts, print_json, print_status
 from doonce.app.operate.model import CommandView, Decision
 from doonce.app.operate.service import Operator
 from doonce.app.proof import declare_incarnation
+from doonce.db.incarnation import Declaration
 
 HERE: Final = Deployment()
 
 
 class Loss(str, Enum):
-    """What an operator says about a database that is not the one of before."""
+    """What an operator says about a database that may not be the one of before."""
 
-    LOSSLESS = "lossless"
-    LOSSY = "lossy"
+    LOSSLESS = Declaration.LOSSLESS.value
+    LOSSY = Declaration.LOSSY.value
 
 
 async def status(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
@@ -98,8 +99,9 @@ async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, 
         How you know.
     """
     async with opened(deployment) as engine:
+        settings = deployment.settings()
         facts = await declare_incarnation(
-            engine, lossy=loss is Loss.LOSSY, who=getpass.getuser(), reason=reason
+            engine, settings, Declaration(loss.value), who=getpass.getuser(), reason=reason
         )
     if json:
         print_json(facts)

@@ -37,7 +37,7 @@ def up(*, deployment: Deployment = HERE, port: int | None = None) -> None:
     """
     settings = deployment.settings(**{"listen.port": port, "roles": [role.value for role in Role]})
     if sqlite_file(settings.database) is not None:
-        asyncio.run(migrate_database(settings.database))
+        asyncio.run(migrate_database(settings))
     _serve(settings)
 
 
@@ -75,11 +75,12 @@ def migrate(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
     settings = deployment.settings()
     if not json:
         sys.stderr.write(f"migrating {safe_url(settings.database)} …\n")
-    revision = asyncio.run(migrate_database(settings.database))
+    report = asyncio.run(migrate_database(settings))
     if json:
-        print_json({"database": safe_url(settings.database), "revision": revision})
+        print_json({"database": safe_url(settings.database), "before": report.before, "after": report.after})
     else:
-        sys.stdout.write(f"the schema is at {revision}\n")
+        done = f"applied {', '.join(report.applied)}" if report.applied else "nothing to do"
+        sys.stdout.write(f"{done}; the schema is {report.after}\n")
 
 
 def demo(*, keep: Annotated[bool, Parameter(negative="")] = False) -> None:

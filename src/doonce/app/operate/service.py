@@ -59,22 +59,23 @@ class Operator:
 
         Raises `MissingOrDenied` for what is not there and for what is another scope's; the two look alike.
         """
-        check_text("the id", asked, LIMITS.key_bytes_max)
-        if asked.startswith("lnk_"):
-            found = [_link(row) for row in await self._database.read(store.link_rows, asked, scope)]
-        elif asked.startswith("prn_"):
-            rows, generations = await self._database.read(store.principal_rows, asked, scope)
-            found = [_principal(row, generations) for row in rows]
-        else:
-            found = [
-                _timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)
-            ]
+        found = await self.find(asked, scope)
         if not found:
             raise MissingOrDenied(
                 "there is nothing with this id",
                 hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
             )
         return found
+
+    async def find(self, asked: str, scope: Scope | None = None) -> list[Timeline]:
+        """The same, and an empty list for what is not there."""
+        check_text("the id", asked, LIMITS.key_bytes_max)
+        if asked.startswith("lnk_"):
+            return [_link(row) for row in await self._database.read(store.link_rows, asked, scope)]
+        if asked.startswith("prn_"):
+            rows, generations = await self._database.read(store.principal_rows, asked, scope)
+            return [_principal(row, generations) for row in rows]
+        return [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
 
     async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Where a command stands; raises `MissingOrDenied`."""
@@ -107,9 +108,10 @@ class Operator:
     async def status(self, scope: Scope | None = None) -> Status:
         """How the deployment stands, or one installation of it."""
         counted = await self.counts(scope)
+        gate = self._engine.gate
         return Status(
             database=safe_url(self._database.url) if scope is None else self._database.dialect.value,
-            dispatch="open" if self._engine.dispatch_open else "closed",
+            dispatch="open" if gate.open else f"closed: {gate.reason}",
             now_us=counted.now_us,
             families=counted.families,
             unknown=counted.unresolved,
