@@ -261,7 +261,7 @@ class PostgresqlDriver:
                 await raw.close(timeout=2)
 
 
-def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:  # noqa: FBT001
+def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:
     """INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
     arrays = [array_parameter(name, table.c[name].type) for name in columns]
     source = (
