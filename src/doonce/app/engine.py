@@ -17,11 +17,12 @@ from doonce.catalog.service import Views
 from doonce.commands.service import Acceptor
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
+from doonce.effects.caller import Caller, DispatchSettings
 from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
 from doonce.effects.model import Question, Start
 from doonce.effects.reconcile import claim_questions
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
-from doonce.effects.service import Caller, Dispatcher, DispatchSettings
+from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
 from doonce.http import Client, ClientSettings, EgressPolicy
 from doonce.ownership.model import Family

@@ -97,7 +97,9 @@ def notice_of(completion: Completion) -> CompletionNotice | None:
     if completion.attempt_id is not None:
         if end is not None:
             return None
-        return _notice(command, CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since)
+        return _notice(
+            command, CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since
+        )
     if end is None:
         return None
     outcome = CompletionOutcome(end.ended_as.value)
@@ -133,7 +135,9 @@ class CompletionSettings:
     """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week."""
 
     policy: RetryPolicy = field(
-        default_factory=lambda: RetryPolicy(base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
+        default_factory=lambda: RetryPolicy(
+            base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000
+        )
     )
     call_budget_ns: int = 10_000_000_000
 

@@ -22,9 +22,7 @@ from doonce.commands.model import Command
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.effects import reconcile
-from doonce.effects.model import Attempt, Ending, EvidenceKind, Question, RefusedMark, Verdicted
-from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
-from doonce.effects.service import (
+from doonce.effects.caller import (
     LOST,
     Call,
     Caller,
@@ -34,6 +32,8 @@ from doonce.effects.service import (
     frozen_request,
     settle_us,
 )
+from doonce.effects.model import Attempt, Ending, EvidenceKind, Question, RefusedMark, Verdicted
+from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
 from doonce.http import Replied, Sent
 
 log = structlog.get_logger()
