@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 from tests.store.effects.world import ORG, World, make_world
 
 from doonce.base.ids import new_id, new_token

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
+from tests.store.work.kernel import Kernel, Places
 
 from doonce.base.ids import new_token
-from tests.store.work.kernel import Kernel, Places
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from tests.store.work.kernel import HERE, Kernel, Places, blocking, cancel_items, name_of
+from tests.store.work.stepper import interleaver, orders
 
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.model import Event, Settlement, State
 from doonce.work.tables import work_item, work_ready
-from tests.store.work.kernel import HERE, Kernel, Places, blocking, cancel_items, name_of
-from tests.store.work.stepper import interleaver, orders
 
 pytestmark = pytest.mark.postgresql
 
