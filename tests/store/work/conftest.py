@@ -35,6 +35,12 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
 
 
 @pytest.fixture
+def sqlite_places(tmp_path: Path) -> Places:
+    """Where SQLite files are made, for what needs a clock that stands still."""
+    return Places(None, tmp_path)
+
+
+@pytest.fixture
 def postgres_places(kernel_postgres: str, tmp_path: Path) -> Places:
     """Where PostgreSQL databases are made, for what only that engine can show."""
     return Places(kernel_postgres, tmp_path)

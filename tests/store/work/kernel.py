@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from doonce.base.ids import new_token
-from doonce.db.database import Database, open_database
+from doonce.db.database import Database, RetrySettings, open_database
 from doonce.db.schema import clock, metadata
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.transaction import Txn
@@ -226,7 +226,7 @@ class Places:
         database = open_database(url)
         if schema is None:
             driver = SqliteDriver(Path(url.removeprefix("sqlite:///")), SqliteSettings(), host)
-            database = Database(url, driver)
+            database = Database(url, driver, RetrySettings(clock_tolerance_us=10**15))
         database.driver = wrap(database.driver)
         kernel = Kernel(database, url, schema, host)
         try:
