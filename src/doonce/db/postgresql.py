@@ -72,7 +72,9 @@ class PooledConnection:
         """Rows of one statement, prepared once per connection."""
         statement = self.prepared.get(text)
         if statement is None:
-            statement = self.prepared[text] = await self.raw.prepare(text, name=f"doonce_{len(self.prepared)}")
+            statement = self.prepared[text] = await self.raw.prepare(
+                text, name=f"doonce_{len(self.prepared)}"
+            )
         rows: list[Any] = await statement.fetch(*arguments)
         return rows
 

@@ -27,12 +27,13 @@ from doonce.db.transaction import Txn, clock, fetch, insert_many
 from tests.store.db.notes import OLDEST, NoteDatabase, note, now, put, read, statement
 
 
-
 def path_of(notes: NoteDatabase) -> Path:
     return Path(notes.url.removeprefix("sqlite:///"))
 
 
-async def test_c2_the_clock_follows_the_host_forward_and_creeps_when_the_host_goes_back(sqlite: NoteDatabase) -> None:
+async def test_c2_the_clock_follows_the_host_forward_and_creeps_when_the_host_goes_back(
+    sqlite: NoteDatabase,
+) -> None:
     transact = sqlite.database.transact
     assert await transact(now) == OLDEST
     sqlite.host.now_us = OLDEST + 500
@@ -190,7 +191,9 @@ async def test_a_database_without_its_clock_row_says_what_is_missing(sqlite: Not
 
 async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(b"not a database at all" * 100)
-    database = open_database(f"sqlite:///{tmp_path / 'x.db'}", settings=RetrySettings(tries_max=2, base_ms=0.1))
+    database = open_database(
+        f"sqlite:///{tmp_path / 'x.db'}", settings=RetrySettings(tries_max=2, base_ms=0.1)
+    )
     with pytest.raises(Unavailable):
         await database.transact(put, [("a", 1)])
     with pytest.raises(Unavailable):

@@ -72,7 +72,9 @@ async def test_ownership_a_draining_owner_finishes_and_a_fenced_or_later_one_doe
 
 
 async def test_one_winner_among_concurrent_claims(kernel: Kernel) -> None:
-    await kernel.insert(*[kernel.new(target_lane=f"t{number % 7}" if number % 2 else None) for number in range(60)])
+    await kernel.insert(
+        *[kernel.new(target_lane=f"t{number % 7}" if number % 2 else None) for number in range(60)]
+    )
     taken = await asyncio.gather(*[kernel.claim(20, owner=f"prc_{number}") for number in range(6)])
     ids = [claimed.item.id for claims in taken for claimed in claims]
     assert len(ids) == len(set(ids))

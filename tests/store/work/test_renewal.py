@@ -20,7 +20,9 @@ async def test_c3_a_renewal_strictly_advances_even_by_less_than_it_has(kernel: K
     assert (await kernel.item("a")).lease_until == second
 
 
-async def test_c3_an_expired_lease_is_neither_renewed_nor_settled_though_nobody_took_it(kernel: Kernel) -> None:
+async def test_c3_an_expired_lease_is_neither_renewed_nor_settled_though_nobody_took_it(
+    kernel: Kernel,
+) -> None:
     await kernel.insert(kernel.new("a"))
     claimed = await kernel.claim_one(lease_us=EXPIRED_US)
     assert await kernel.renew(claimed) is None

@@ -148,7 +148,9 @@ async def test_l1_bringing_forward_does_not_bring_out_of_line(kernel: Kernel) ->
 
 
 async def test_lanes_of_other_names_do_not_wait_for_each_other(kernel: Kernel) -> None:
-    await kernel.insert(*[kernel.new(f"{lane}{number}", **blocking(lane)) for lane in "xyz" for number in range(2)])
+    await kernel.insert(
+        *[kernel.new(f"{lane}{number}", **blocking(lane)) for lane in "xyz" for number in range(2)]
+    )
     assert await kernel.names() == ["x0", "y0", "z0"]
 
 

@@ -51,7 +51,9 @@ async def work_through(kernel: Kernel, seed: int) -> list[str]:
             await kernel.execute(work_ready.delete())
             await kernel.sweep()
         running += await kernel.claim(dice.randint(1, 4))
-        lanes = [lane for c in running for lane in (c.item.source_lane, c.item.target_lane) if lane is not None]
+        lanes = [
+            lane for c in running for lane in (c.item.source_lane, c.item.target_lane) if lane is not None
+        ]
         assert len(lanes) == len(set(lanes)), "two in one lane"
         if running:
             claimed = running.pop(dice.randrange(len(running)))

@@ -158,7 +158,8 @@ async def test_l4_a_lane_stays_closed_until_its_horizon(kernel: Kernel) -> None:
 
 async def test_promotion_is_idempotent_and_rebuilds_a_lane(kernel: Kernel) -> None:
     await kernel.insert(
-        *[kernel.new(name, **blocking("s"), target_lane="t") for name in "ab"], kernel.new("c", target_lane="t")
+        *[kernel.new(name, **blocking("s"), target_lane="t") for name in "ab"],
+        kernel.new("c", target_lane="t"),
     )
     before = await kernel.tables()
     for _ in range(2):

@@ -122,7 +122,9 @@ async def test_g1_a_row_over_the_flush_limit_is_refused_and_one_at_the_limit_is_
     ],
     ids=["rows", "bytes"],
 )
-async def test_g1_a_full_queue_makes_callers_wait_and_does_not_grow(settings: CommitterSettings, size: int) -> None:
+async def test_g1_a_full_queue_makes_callers_wait_and_does_not_grow(
+    settings: CommitterSettings, size: int
+) -> None:
     made, driver, _ = committer(settings)
     driver.gate = asyncio.Event()
     calls = [asyncio.create_task(made.submit((f"{number:02}", size))) for number in range(40)]
@@ -276,4 +278,3 @@ async def test_an_operation_that_answers_for_too_few_rows_is_heard_of() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
     results = await asyncio.gather(*map(made.submit, rows_of("ab")), return_exceptions=True)
     assert any(isinstance(result, ValueError) for result in results)
-
