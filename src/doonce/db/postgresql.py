@@ -72,7 +72,9 @@ class PooledConnection:
         """Rows of one statement, prepared once per connection."""
         statement = self.prepared.get(text)
         if statement is None:
-            statement = self.prepared[text] = await self.raw.prepare(text)
+            statement = self.prepared[text] = await self.raw.prepare(
+                text, name=f"doonce_{len(self.prepared)}"
+            )
         rows: list[Any] = await statement.fetch(*arguments)
         return rows
 
@@ -261,7 +263,7 @@ class PostgresqlDriver:
                 await raw.close(timeout=2)
 
 
-def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:  # noqa: FBT001
+def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:
     """INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
     arrays = [array_parameter(name, table.c[name].type) for name in columns]
     source = (

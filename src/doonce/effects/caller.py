@@ -17,6 +17,7 @@ import structlog
 
 from doonce.base.errors import DoonceError
 from doonce.base.ids import new_id, new_token
+from doonce.base.records import Record
 from doonce.base.secrets import Secret
 from doonce.catalog.auth import secret_headers
 from doonce.catalog.classify import (
@@ -61,8 +62,7 @@ class EffectObserver(Protocol):
     def call_took(self, operation: str, seconds: float) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchSettings:
+class DispatchSettings(Record, frozen=True):
     """How calls are made. `margin_us`: what a lease outlasts its call by, so that its outcome can be stored."""
 
     connect_timeout_ns: int = 5_000_000_000
@@ -71,8 +71,7 @@ class DispatchSettings:
     evidence_pause_seconds: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record, frozen=True):
     """One call to make: an effect, or a probe for one. `started_ns` is set when its mark begins."""
 
     claimed: Claimed

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 import structlog
 
 from doonce.base.errors import DoonceError
+from doonce.base.records import Record
 from doonce.base.secrets import Secret
 from doonce.catalog.model import CompletionMode
 from doonce.catalog.service import Views
@@ -48,8 +49,7 @@ def _attempts(dialect: Dialect) -> sa.Select[Any]:
 ATTEMPTS = Statement("completions.attempts", _attempts)
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Record, frozen=True):
     """A claimed completion: the command, and its end or the attempt that nobody knows the outcome of."""
 
     claimed: Claimed
@@ -190,17 +190,16 @@ class Completer:
 
     async def _tell(self, completion: Completion) -> tuple[Event, str]:
         command = completion.command
-        notice = notice_of(completion)
-        if command is None or notice is None:
-            return (
-                Event.SKIP,
-                "the command has ended since" if command is not None else "there is no such command",
-            )
+        if command is None:
+            return Event.SKIP, "there is no such command"
         try:
             view = await self._views.get(command.pins.view_digest)
             policy = view.policies.completion
             if policy.mode is CompletionMode.PULL:
                 return Event.SUCCEED, "left to be asked for"
+            notice = notice_of(completion)
+            if notice is None:
+                return Event.SKIP, "the command has ended since"
             inbox = self._inboxes.get(policy.url_name or "")
             if inbox is None:
                 return Event.RETRY, f"no inbox named {policy.url_name!r} is configured"

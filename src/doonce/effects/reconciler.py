@@ -6,9 +6,10 @@ provider rejects duplicates or the sender recorded that it had closed unsent (PR
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
+from msgspec.structs import replace
 
 from doonce.base.errors import DoonceError, Stale
 from doonce.base.ids import new_id

@@ -7,14 +7,15 @@ dispatcher has no retry of its own: whatever happens ends the attempt, and the k
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from functools import lru_cache
 
 import structlog
+from msgspec.structs import replace
 
 from doonce.base.errors import DoonceError, Stale
 from doonce.catalog.classify import CrashedState, may_replay, settle_crash
 from doonce.catalog.compile import BindingView, Operation
-from doonce.catalog.model import OperationContract, Outcome
+from doonce.catalog.model import OperationContract, Outcome, Policies
 from doonce.catalog.service import Views
 from doonce.commands.model import Command
 from doonce.db.committer import Committer
@@ -42,9 +43,9 @@ NO_VIEW = Terms(RetryPolicy(), wants_rejected_result=True)
 """The policy for commands whose pinned view cannot be had: the defaults, until somebody restores it."""
 
 
-def terms_of(view: BindingView) -> Terms:
+@lru_cache(maxsize=256)
+def terms_of(policies: Policies) -> Terms:
     """The binding's policy as the kernel uses it."""
-    policies = view.policies
     return Terms(
         policy=RetryPolicy(
             base_us=policies.retry_base_us,
@@ -97,7 +98,7 @@ class Dispatcher:
         now_us = start.claimed.lease_until - self._lease_us
         held = self._hold_back(start, operation.contract, now_us)
         if held is not None:
-            await self._finish(start, command, terms_of(view), held)
+            await self._finish(start, command, terms_of(view.policies), held)
             return
         call = Call(
             claimed=start.claimed,
@@ -134,7 +135,7 @@ class Dispatcher:
 
     async def _call(self, start: Start, call: Call) -> None:
         note = CallLog()
-        terms = terms_of(call.view)
+        terms = terms_of(call.view.policies)
         try:
             secrets = await self._caller.secret(call.command, call.view)
         except DoonceError as error:
@@ -177,7 +178,7 @@ class Dispatcher:
                 first_dispatched_at_us=start.first_dispatched_at,
             )
             ending = ending_of(crashed, operation.contract, None)
-        await self._finish(start, command, terms_of(view), ending)
+        await self._finish(start, command, terms_of(view.policies), ending)
 
     def _from_evidence(self, start: Start) -> Ending | None:
         for seen in start.evidence:

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
+from tests.store.work.kernel import Kernel, Places
 
 from doonce.base.ids import new_token
-from tests.store.work.kernel import Kernel, Places
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,9 @@ def kernel_postgres(postgres_url: str) -> Iterator[str]:
     name = f"kernel_{new_token()}"
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(sql.Identifier(name))
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(
+                sql.Identifier(name)
+            )
         )
         try:
             yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
@@ -32,6 +34,12 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     if request.param == "sqlite":
         return Places(None, tmp_path)
     return Places(str(request.getfixturevalue("kernel_postgres")), tmp_path)
+
+
+@pytest.fixture
+def sqlite_places(tmp_path: Path) -> Places:
+    """Where SQLite files are made, for what needs a clock that stands still."""
+    return Places(None, tmp_path)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from doonce.base.ids import new_token
-from doonce.db.database import Database, open_database
+from doonce.db.database import Database, RetrySettings, open_database
 from doonce.db.schema import clock, metadata
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.transaction import Txn
@@ -132,7 +132,9 @@ class Kernel:
     async def finish_row(self, item_id: str) -> bool:
         """Succeed an item that runs, whoever holds it."""
         item = (await self.database.transact(store.lock_items, [item_id]))[item_id]
-        claimed = Claimed(item, item.lease_token or "", item.ownership_epoch, item.lease_until, 0, poison=False)
+        claimed = Claimed(
+            item, item.lease_token or "", item.ownership_epoch, item.lease_until, 0, poison=False
+        )
         return await self.settle(claimed, Event.SUCCEED) is Settled.DONE
 
     async def clear(self) -> None:
@@ -182,7 +184,9 @@ class Kernel:
     def _tables(self) -> dict[str, list[str]]:
         with self.connect() as connection:
             return {
-                table.name: sorted(self.comparable(tuple(row)) for row in connection.execute(sa.select(table)))
+                table.name: sorted(
+                    self.comparable(tuple(row)) for row in connection.execute(sa.select(table))
+                )
                 for table in TABLES
             }
 
@@ -226,7 +230,7 @@ class Places:
         database = open_database(url)
         if schema is None:
             driver = SqliteDriver(Path(url.removeprefix("sqlite:///")), SqliteSettings(), host)
-            database = Database(url, driver)
+            database = Database(url, driver, RetrySettings(clock_tolerance_us=10**15))
         database.driver = wrap(database.driver)
         kernel = Kernel(database, url, schema, host)
         try:

@@ -4,11 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-
-from doonce.db.transaction import Txn
-from doonce.ownership import store as ownership
-from doonce.work import settle, store
-from doonce.work.model import Event, Settlement
 from tests.store.work.kernel import (
     EXPIRED_US,
     HERE,
@@ -19,6 +14,11 @@ from tests.store.work.kernel import (
     cancel_items,
     passing,
 )
+
+from doonce.db.transaction import Txn
+from doonce.ownership import store as ownership
+from doonce.work import settle, store
+from doonce.work.model import Event, Settlement
 
 Scenario = tuple[Callable[..., Txn[Any]], tuple[Any, ...]]
 
