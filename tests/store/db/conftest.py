@@ -7,10 +7,10 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
+from tests.store.db.notes import NoteDatabase, open_notes
 
 from doonce.base.ids import new_token
 from doonce.db.database import Database
-from tests.store.db.notes import NoteDatabase, open_notes
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,9 @@ def db_postgres(postgres_url: str) -> Iterator[str]:
     """One PostgreSQL database for all tests of this process."""
     name = f"db_{new_token()}"
     with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name)))
+        server.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name))
+        )
         try:
             yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
         finally:

@@ -115,7 +115,9 @@ async def open_notes(url: str) -> AsyncIterator[NoteDatabase]:
     else:
         connection = await asyncpg.connect(url)
         schema = url.partition("search_path=")[2].partition("&")[0]
-        await connection.execute(f"CREATE SCHEMA {schema}; CREATE TABLE note (id text PRIMARY KEY, number bigint)")
+        await connection.execute(
+            f"CREATE SCHEMA {schema}; CREATE TABLE note (id text PRIMARY KEY, number bigint)"
+        )
         await connection.close()
         database = open_database(url)
     try:

@@ -5,14 +5,14 @@ import asyncio
 import asyncpg
 import pytest
 import sqlalchemy as sa
+from tests.store.db.notes import ABORT, READ, NoteDatabase, note, put, read, statement, tell
+from tests.store.db.test_transact import Observed
 
 from doonce.base.errors import Unavailable
 from doonce.db.database import RetrySettings, open_database
 from doonce.db.faults import CommitUnknown, Contended, RefusedData, RolledBack
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
-from tests.store.db.notes import ABORT, READ, NoteDatabase, note, put, read, statement, tell
-from tests.store.db.test_transact import Observed
 
 pytestmark = pytest.mark.postgresql
 
@@ -57,7 +57,9 @@ async def test_an_idle_connection_that_died_costs_a_retry_and_no_error(postgresq
     assert await postgresql.database.transact(process) != first
 
 
-async def test_t6_a_connection_killed_while_it_commits_leaves_the_commit_unknown(postgresql: NoteDatabase) -> None:
+async def test_t6_a_connection_killed_while_it_commits_leaves_the_commit_unknown(
+    postgresql: NoteDatabase,
+) -> None:
     """A deferred trigger holds the COMMIT until the backend is killed inside it: the transaction did not happen."""
     other = await postgresql.connect()
     await other.execute(
@@ -72,7 +74,9 @@ async def test_t6_a_connection_killed_while_it_commits_leaves_the_commit_unknown
     await other.execute("SELECT pg_advisory_lock(4711)")
     call = asyncio.create_task(postgresql.database.transact(put, [("a", 1)]))
     while not (
-        waiting := await other.fetchval("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        waiting := await other.fetchval(
+            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        )
     ):
         assert not call.done()
     await other.fetchval("SELECT pg_terminate_backend($1)", waiting)
@@ -130,7 +134,9 @@ async def test_g2_a_nul_in_text_is_refused_data(postgresql: NoteDatabase) -> Non
     assert await postgresql.database.transact(put, [("a", 1)]) == "written"
 
 
-async def test_t3_a_lock_that_is_not_had_in_time_is_contention_and_soon_said(postgresql: NoteDatabase) -> None:
+async def test_t3_a_lock_that_is_not_had_in_time_is_contention_and_soon_said(
+    postgresql: NoteDatabase,
+) -> None:
     quick = open_database(postgresql.url, postgresql=PostgresqlSettings(lock_timeout_ms=50))
     observed = quick.observer = Observed()
     other = await postgresql.connect()
@@ -165,7 +171,9 @@ async def test_a_deadlock_is_retried_until_both_are_through(postgresql: NoteData
 
 LOCK = statement(
     "note.lock",
-    lambda dialect: sa.select(note).where(note.c.id == sa.bindparam("key", type_=sa.Text())).with_for_update(),
+    lambda dialect: (
+        sa.select(note).where(note.c.id == sa.bindparam("key", type_=sa.Text())).with_for_update()
+    ),
 )
 
 
@@ -192,10 +200,14 @@ async def test_s3_sharers_share_and_an_exclusive_lock_waits_for_them_without_sta
     await first_in.wait()
     await postgresql.database.transact(share, "beside it")
     moving = asyncio.create_task(postgresql.database.transact(transfer))
-    while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+    while not await other.fetchval(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    ):
         assert not moving.done()
     late = asyncio.create_task(postgresql.database.transact(share, "late"))
-    while await other.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") < 2:
+    while (
+        await other.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") < 2
+    ):
         assert not late.done()
     let_go.set()
     await asyncio.gather(holder, moving, late)
@@ -203,7 +215,9 @@ async def test_s3_sharers_share_and_an_exclusive_lock_waits_for_them_without_sta
     await other.close()
 
 
-async def test_notifications_reach_other_processes_listeners_after_the_commit(postgresql: NoteDatabase) -> None:
+async def test_notifications_reach_other_processes_listeners_after_the_commit(
+    postgresql: NoteDatabase,
+) -> None:
     listening = open_database(postgresql.url)
     await listening.listen()
     await postgresql.database.transact(tell, "work:effect")
@@ -232,13 +246,17 @@ async def test_a_pool_hands_out_no_more_connections_than_it_may(postgresql: Note
     )
     other = await postgresql.connect()
     await asyncio.gather(*[small.transact(put, [(f"{n}", n)]) for n in range(20)])
-    used = await other.fetchval("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'doonce-small'")
+    used = await other.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'doonce-small'"
+    )
     assert used <= 2
     await other.close()
     await small.close()
 
 
-@pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/none", "postgresql://x@no.such.host.invalid/none"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://nobody@127.0.0.1:1/none", "postgresql://x@no.such.host.invalid/none"]
+)
 async def test_an_unreachable_database_is_said_to_be_without_its_password(url: str) -> None:
     lost = open_database(url.replace("@", ":hidden@"), settings=RetrySettings(tries_max=2, base_ms=0.1))
     with pytest.raises(Unavailable) as raised:

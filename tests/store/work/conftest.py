@@ -18,7 +18,9 @@ def kernel_postgres(postgres_url: str) -> Iterator[str]:
     name = f"kernel_{new_token()}"
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(sql.Identifier(name))
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(
+                sql.Identifier(name)
+            )
         )
         try:
             yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))

@@ -132,7 +132,9 @@ class Kernel:
     async def finish_row(self, item_id: str) -> bool:
         """Succeed an item that runs, whoever holds it."""
         item = (await self.database.transact(store.lock_items, [item_id]))[item_id]
-        claimed = Claimed(item, item.lease_token or "", item.ownership_epoch, item.lease_until, 0, poison=False)
+        claimed = Claimed(
+            item, item.lease_token or "", item.ownership_epoch, item.lease_until, 0, poison=False
+        )
         return await self.settle(claimed, Event.SUCCEED) is Settled.DONE
 
     async def clear(self) -> None:
@@ -182,7 +184,9 @@ class Kernel:
     def _tables(self) -> dict[str, list[str]]:
         with self.connect() as connection:
             return {
-                table.name: sorted(self.comparable(tuple(row)) for row in connection.execute(sa.select(table)))
+                table.name: sorted(
+                    self.comparable(tuple(row)) for row in connection.execute(sa.select(table))
+                )
                 for table in TABLES
             }
 

@@ -1,7 +1,9 @@
 """Who may claim what, once: scope, ownership, leases, hand-back."""
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
+from tests.store.work.kernel import EXPIRED_US, HERE, LONG_US, SCOPE, Kernel, name_of
 
 from doonce.db.clock import boottime_ns
 from doonce.ownership.model import OwnershipState
@@ -9,7 +11,6 @@ from doonce.ownership.tables import work_ownership
 from doonce.work import settle
 from doonce.work.model import Event, Scope, Settled, Settlement
 from doonce.work.tables import work_ready
-from tests.store.work.kernel import EXPIRED_US, HERE, LONG_US, SCOPE, Kernel, name_of
 
 
 async def test_scope_an_empty_scope_claims_nothing(kernel: Kernel) -> None:
@@ -72,7 +73,9 @@ async def test_ownership_a_draining_owner_finishes_and_a_fenced_or_later_one_doe
 
 
 async def test_one_winner_among_concurrent_claims(kernel: Kernel) -> None:
-    await kernel.insert(*[kernel.new(target_lane=f"t{number % 7}" if number % 2 else None) for number in range(60)])
+    await kernel.insert(
+        *[kernel.new(target_lane=f"t{number % 7}" if number % 2 else None) for number in range(60)]
+    )
     taken = await asyncio.gather(*[kernel.claim(20, owner=f"prc_{number}") for number in range(6)])
     ids = [claimed.item.id for claims in taken for claimed in claims]
     assert len(ids) == len(set(ids))

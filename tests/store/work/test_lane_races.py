@@ -61,7 +61,9 @@ async def both_lanes_of_an_item_freed_at_once(kernel: Kernel) -> Race:
 
 
 async def two_claims_of_one_target_lane(kernel: Kernel) -> Race:
-    await kernel.insert(kernel.new("head", **blocking("s"), target_lane="t"), kernel.new("other", target_lane="t"))
+    await kernel.insert(
+        kernel.new("head", **blocking("s"), target_lane="t"), kernel.new("other", target_lane="t")
+    )
     await kernel.sweep()
     return claim(kernel, "prc_1"), claim(kernel, "prc_2")
 
@@ -69,12 +71,16 @@ async def two_claims_of_one_target_lane(kernel: Kernel) -> Race:
 async def claim_and_release_of_a_target_lane(kernel: Kernel) -> Race:
     await kernel.insert(kernel.new("holder", target_lane="t"))
     holder = await kernel.claim_one()
-    await kernel.insert(kernel.new("early", target_lane="t"), kernel.new("head", **blocking("s"), target_lane="t"))
+    await kernel.insert(
+        kernel.new("early", target_lane="t"), kernel.new("head", **blocking("s"), target_lane="t")
+    )
     return claim(kernel, "prc_1"), finish(kernel, holder)
 
 
 async def claim_and_cancel(kernel: Kernel) -> Race:
-    await kernel.insert(kernel.new("head", **blocking("s"), target_lane="t"), kernel.new("behind", **blocking("s")))
+    await kernel.insert(
+        kernel.new("head", **blocking("s"), target_lane="t"), kernel.new("behind", **blocking("s"))
+    )
     return claim(kernel, "prc_1"), lambda: cancel_items(["wrk_head"])
 
 

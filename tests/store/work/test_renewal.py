@@ -4,9 +4,9 @@ import asyncio
 
 import asyncpg
 import pytest
+from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, Places
 
 from doonce.work.model import Event, Settled
-from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, Places
 
 
 async def test_c3_a_renewal_strictly_advances_even_by_less_than_it_has(kernel: Kernel) -> None:
@@ -20,7 +20,9 @@ async def test_c3_a_renewal_strictly_advances_even_by_less_than_it_has(kernel: K
     assert (await kernel.item("a")).lease_until == second
 
 
-async def test_c3_an_expired_lease_is_neither_renewed_nor_settled_though_nobody_took_it(kernel: Kernel) -> None:
+async def test_c3_an_expired_lease_is_neither_renewed_nor_settled_though_nobody_took_it(
+    kernel: Kernel,
+) -> None:
     await kernel.insert(kernel.new("a"))
     claimed = await kernel.claim_one(lease_us=EXPIRED_US)
     assert await kernel.renew(claimed) is None

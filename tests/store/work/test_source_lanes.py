@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 from doonce.work import settle, store
 from doonce.work.model import Event, LanePolicy, Settled
 from doonce.work.tables import work_lane, work_lane_entry
-from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 
 async def test_l1_first_in_first_out_whatever_the_batches(kernel: Kernel) -> None:
@@ -148,7 +148,9 @@ async def test_l1_bringing_forward_does_not_bring_out_of_line(kernel: Kernel) ->
 
 
 async def test_lanes_of_other_names_do_not_wait_for_each_other(kernel: Kernel) -> None:
-    await kernel.insert(*[kernel.new(f"{lane}{number}", **blocking(lane)) for lane in "xyz" for number in range(2)])
+    await kernel.insert(
+        *[kernel.new(f"{lane}{number}", **blocking(lane)) for lane in "xyz" for number in range(2)]
+    )
     assert await kernel.names() == ["x0", "y0", "z0"]
 
 

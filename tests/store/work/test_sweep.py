@@ -4,11 +4,11 @@ import random
 
 import pytest
 import sqlalchemy as sa
+from tests.store.work.kernel import EFFECT, EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 from doonce.work import store
 from doonce.work.model import Event
 from doonce.work.tables import work_claimer, work_item, work_ready
-from tests.store.work.kernel import EFFECT, EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 
 async def some_of_everything(kernel: Kernel) -> None:
@@ -51,7 +51,9 @@ async def work_through(kernel: Kernel, seed: int) -> list[str]:
             await kernel.execute(work_ready.delete())
             await kernel.sweep()
         running += await kernel.claim(dice.randint(1, 4))
-        lanes = [lane for c in running for lane in (c.item.source_lane, c.item.target_lane) if lane is not None]
+        lanes = [
+            lane for c in running for lane in (c.item.source_lane, c.item.target_lane) if lane is not None
+        ]
         assert len(lanes) == len(set(lanes)), "two in one lane"
         if running:
             claimed = running.pop(dice.randrange(len(running)))

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 import sqlalchemy as sa
+from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, blocking, name_of
 
 from doonce.db.transaction import Txn, clock
 from doonce.work import lanes as lane_store
 from doonce.work import store
 from doonce.work.model import Event, NewItem, Settled
 from doonce.work.tables import work_lane, work_ready
-from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, blocking, name_of
 
 
 async def test_l1_one_item_of_a_target_lane_is_processed_at_a_time(kernel: Kernel) -> None:
@@ -158,7 +158,8 @@ async def test_l4_a_lane_stays_closed_until_its_horizon(kernel: Kernel) -> None:
 
 async def test_promotion_is_idempotent_and_rebuilds_a_lane(kernel: Kernel) -> None:
     await kernel.insert(
-        *[kernel.new(name, **blocking("s"), target_lane="t") for name in "ab"], kernel.new("c", target_lane="t")
+        *[kernel.new(name, **blocking("s"), target_lane="t") for name in "ab"],
+        kernel.new("c", target_lane="t"),
     )
     before = await kernel.tables()
     for _ in range(2):

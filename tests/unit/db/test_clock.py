@@ -55,7 +55,9 @@ def test_c1_no_delay_of_question_or_answer_looks_like_a_jump(
 
 
 @given(TIMES, st.integers(-(10**12), 10**12), SPANS)
-def test_c1_a_jump_beyond_what_the_answer_took_is_always_seen(offset_us: int, jump_us: int, wait_us: int) -> None:
+def test_c1_a_jump_beyond_what_the_answer_took_is_always_seen(
+    offset_us: int, jump_us: int, wait_us: int
+) -> None:
     clock = watch()
     clock.observe(offset_us, 0, 0)
     clock.observe(offset_us + jump_us, 0, wait_us)

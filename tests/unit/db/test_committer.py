@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.db.fake import QUICK, FakeDriver, fake_database
 
 from doonce.base.errors import Exhausted, Unavailable
 from doonce.db.committer import Committer, CommitterSettings
 from doonce.db.database import RetrySettings
 from doonce.db.faults import Contended, RefusedData
 from doonce.db.transaction import Txn
-from tests.unit.db.fake import QUICK, FakeDriver, fake_database
 
 Row = tuple[str, int]
 
@@ -115,14 +115,16 @@ async def test_g1_a_row_over_the_flush_limit_is_refused_and_one_at_the_limit_is_
 
 
 @pytest.mark.parametrize(
-    ("settings", "size"),
+    "settings,size",
     [
         (CommitterSettings(queue_rows_max=5, rows_max=2), 1),
         (CommitterSettings(queue_bytes_max=500, rows_max=2), 100),
     ],
     ids=["rows", "bytes"],
 )
-async def test_g1_a_full_queue_makes_callers_wait_and_does_not_grow(settings: CommitterSettings, size: int) -> None:
+async def test_g1_a_full_queue_makes_callers_wait_and_does_not_grow(
+    settings: CommitterSettings, size: int
+) -> None:
     made, driver, _ = committer(settings)
     driver.gate = asyncio.Event()
     calls = [asyncio.create_task(made.submit((f"{number:02}", size))) for number in range(40)]
@@ -276,4 +278,3 @@ async def test_an_operation_that_answers_for_too_few_rows_is_heard_of() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
     results = await asyncio.gather(*map(made.submit, rows_of("ab")), return_exceptions=True)
     assert any(isinstance(result, ValueError) for result in results)
-

@@ -29,7 +29,9 @@ async def test_a_hint_given_while_the_waiters_wake_up_is_for_the_next_wait() -> 
         if again:
             wakeups.wake("work")
 
-    await asyncio.gather(wait(again=True), wait(again=False), asyncio.to_thread(lambda: None), wake_soon(wakeups))
+    await asyncio.gather(
+        wait(again=True), wait(again=False), asyncio.to_thread(lambda: None), wake_soon(wakeups)
+    )
     assert woken == [True, True]
     assert await wakeups.wait("work", 0)
 
