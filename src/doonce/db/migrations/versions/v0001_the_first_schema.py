@@ -32,6 +32,7 @@ def upgrade() -> None:
     _remote_link()
     _token_version()
     _view_publication()
+    _work_claimer()
     _work_item()
     _work_lane()
     _work_lane_entry()
@@ -348,6 +349,19 @@ def _view_publication() -> None:
     )
 
 
+def _work_claimer() -> None:
+    op.create_table(
+        "work_claimer",
+        sa.Column("owner", TEXT, nullable=False),
+        sa.Column("family", TEXT, nullable=False),
+        sa.Column("token", TEXT, nullable=False),
+        sa.Column("items", TEXT, nullable=False),
+        sa.Column("claimed_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner", "family", name=op.f("work_claimer_pk")),
+        postgresql_with={"fillfactor": "70"},
+    )
+
+
 def _work_item() -> None:
     op.create_table(
         "work_item",
@@ -446,6 +460,7 @@ def _work_ready() -> None:
         sa.Column("installation", TEXT, nullable=False),
         sa.Column("due", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("item_id", TEXT, nullable=False),
+        sa.Column("source_lane", TEXT, nullable=True),
         sa.Column("target_lane", TEXT, nullable=True),
         sa.PrimaryKeyConstraint(
             "family", "shelf", "org", "installation", "due", "item_id", name=op.f("work_ready_pk")
