@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import sqlalchemy as sa
 from simulators.launch import Simulator
 from tests.process.effects import inbox as inboxes
 from tests.process.effects.acceptor import IDENTITY
 from tests.process.effects.inbox import Inbox
-from tests.process.effects.journal import Journal, sync_engine
+from tests.process.effects.journal import Journal
 from tests.process.effects.processes import Process
 from tests.process.effects.settings import INBOX, Armed, WorkerSettings
 from tests.process.effects.waiting import until
@@ -32,7 +31,7 @@ from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.files import load_pack
 from doonce.catalog.model import Pack
-from doonce.db.schema import clock, metadata
+from doonce.db.migrate import migrate
 from doonce.effects import reconcile
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
@@ -337,15 +336,6 @@ async def _decide(url: str, attempt_id: str, *, resend: bool) -> Resolved:
         await database.close()
 
 
-def create_tables(url: str) -> None:
-    """Every table, in an empty database."""
-    engine = sync_engine(url)
-    metadata.create_all(engine)
-    with engine.begin() as connection:
-        connection.execute(sa.insert(clock).values(id=1, now_us=0))
-    engine.dispose()
-
-
 @contextmanager
 def deployed(
     url: str,
@@ -357,7 +347,7 @@ def deployed(
     **policies: Any,
 ) -> Iterator[Deployment]:
     """A deployment on an empty database, with its binding published and its principal connected."""
-    create_tables(url)
+    asyncio.run(migrate(url, install=lambda: ownership.install("default", "test", "first")))
     loaded = pack or load_pack(PACK)
     binding = read_binding(binding_of(simulator.url, loaded, operations, **policies))
     view = compile_view(loaded, binding, origins=OriginPolicy(undeclared=True, plain_http=True))
@@ -374,7 +364,6 @@ def deployed(
 
 async def _set_up(deployment: Deployment) -> None:
     async with deployment.engine() as engine:
-        await engine.database.transact(ownership.install, "default", "test", "first")
         await engine.views.publish([deployment.view])
         await engine.principals.connect(
             org=ORG, installation=INSTALLATION, pack="ledgered", name="main", secret=Secret("token")

@@ -58,9 +58,9 @@ class Process:
         return self._child.stdout.readline().strip()
 
     def expect(self, word: bytes, *, seconds: float = START_S) -> None:
-        """Wait until it says exactly this."""
-        heard = self.hear(seconds=seconds)
-        assert heard == word, f"{heard!r} instead of {word!r}: {self.log.read_text()[-2000:]}"
+        """Wait until it says this, whatever it says before."""
+        while (heard := self.hear(seconds=seconds)) != word:
+            assert heard, f"it ended instead of saying {word!r}: {self.log.read_text()[-2000:]}"
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
