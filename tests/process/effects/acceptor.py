@@ -20,9 +20,7 @@ from doonce.app.engine import Engine
 from doonce.trust.identity import Identity, InstallationConfig, embedded
 from doonce.wire.handoffs import AcceptRequest, RejectRequest
 
-IDENTITY: Identity = embedded(
-    InstallationConfig(org="acme", installation="main", capabilities=("contacts",))
-)
+IDENTITY: Identity = embedded(InstallationConfig(org="acme", installation="main", capabilities=("contacts",)))
 
 
 async def answer(engine: Engine, task: Task) -> bytes:
@@ -30,9 +28,7 @@ async def answer(engine: Engine, task: Task) -> bytes:
     accepts = [msgspec.json.decode(raw, type=AcceptRequest) for raw in task.accept]
     rejects = [msgspec.json.decode(raw, type=RejectRequest) for raw in task.reject]
     admissions = await engine.acceptor.accept(IDENTITY, accepts)
-    admissions += await asyncio.gather(
-        *(engine.acceptor.reject(IDENTITY, request) for request in rejects)
-    )
+    admissions += await asyncio.gather(*(engine.acceptor.reject(IDENTITY, request) for request in rejects))
     return msgspec.json.encode(admissions)
 
 

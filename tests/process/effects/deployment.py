@@ -296,7 +296,14 @@ async def adopt(url: str, ids: Iterable[str]) -> None:
             links.adopt,
             [
                 NewLink(
-                    new_id("lnk"), ORG, INSTALLATION, principal.id, principal.generation, "contact", contact, contact
+                    new_id("lnk"),
+                    ORG,
+                    INSTALLATION,
+                    principal.id,
+                    principal.generation,
+                    "contact",
+                    contact,
+                    contact,
                 )
                 for contact in ids
             ],
@@ -328,9 +335,7 @@ async def _decide(url: str, attempt_id: str, *, resend: bool) -> Resolved:
     try:
         command, version = await database.read(look)
         verdict = Verdicted(Verdict.NO_EFFECT_PROVEN, "the operator looked", version, resend=resend)
-        row = Resolve(
-            None, "default", attempt_id, command, "operator", new_id("wrk"), verdict=verdict
-        )
+        row = Resolve(None, "default", attempt_id, command, "operator", new_id("wrk"), verdict=verdict)
         return await database.transact(reconcile.resolve, row)
     finally:
         await database.close()
@@ -352,9 +357,7 @@ def deployed(
     binding = read_binding(binding_of(simulator.url, loaded, operations, **policies))
     view = compile_view(loaded, binding, origins=OriginPolicy(undeclared=True, plain_http=True))
     with inboxes.serving() as inbox:
-        deployment = Deployment(
-            url, simulator, inbox, folder, view, os.urandom(32).hex(), Journal(url)
-        )
+        deployment = Deployment(url, simulator, inbox, folder, view, os.urandom(32).hex(), Journal(url))
         try:
             asyncio.run(_set_up(deployment))
             yield deployment

@@ -42,9 +42,7 @@ class Inbox:
     def _receipt(self, notice: CompletionNotice) -> CompletionReceipt:
         known = self._receipts.get(notice.command_id)
         if known is not None and notice.terminal:
-            return msgspec.structs.replace(
-                known, state=ReceiptState.DUPLICATE, notice_digest=notice.digest
-            )
+            return msgspec.structs.replace(known, state=ReceiptState.DUPLICATE, notice_digest=notice.digest)
         state = ReceiptState.APPLIED if notice.terminal else ReceiptState.NOTED
         receipt = CompletionReceipt(
             command_id=notice.command_id,

@@ -44,9 +44,7 @@ class TestPoints(Points):
         transact = database.transact
 
         async def watched(operation: Callable[..., Any], *args: Any) -> Any:
-            return await transact(
-                self._told(operation) if operation.__name__ in CLAIMS else operation, *args
-            )
+            return await transact(self._told(operation) if operation.__name__ in CLAIMS else operation, *args)
 
         database.points = self
         database.transact = watched  # type: ignore[method-assign]  # the one seam that sees every result

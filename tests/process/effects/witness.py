@@ -78,9 +78,9 @@ def _check_sends(witness: Witness, one: Accepted, attempts: Sequence[Any]) -> No
     marked = [attempt for attempt in attempts if attempt.dispatched_at is not None]
     assert len(arrivals) <= len(marked), f"{one.id}: more requests than marks"
     for arrival in arrivals:
-        assert any(
-            attempt.dispatched_at <= arrival["at_us"] <= attempt.horizon_at for attempt in marked
-        ), f"{one.id}: a request arrived outside of every attempt: {arrival}"
+        assert any(attempt.dispatched_at <= arrival["at_us"] <= attempt.horizon_at for attempt in marked), (
+            f"{one.id}: a request arrived outside of every attempt: {arrival}"
+        )
     if witness.contract(one).replay.kind is ReplayKind.NONE:
         verdicts = witness.deployment.journal.dispositions()
         resends = [

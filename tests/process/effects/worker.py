@@ -21,9 +21,9 @@ from doonce.app.engine import Engine, EngineSettings
 from doonce.base.secrets import Secret
 from doonce.db.database import Database, open_database
 from doonce.db.postgresql import PostgresqlSettings
+from doonce.effects.caller import Call, Caller, CallLog, DispatchSettings
 from doonce.effects.completions import CompletionSettings, Inbox
 from doonce.effects.reconciler import ReconcileSettings
-from doonce.effects.caller import Call, Caller, CallLog, DispatchSettings
 from doonce.http import PRIVATE_ALLOWED, EgressPolicy, Sent
 from doonce.ownership.model import Family
 from doonce.principals.vault import Vault
@@ -65,9 +65,7 @@ def open_for_test(url: str) -> Database:
 
 
 def _egress(origin: str) -> EgressPolicy:
-    return EgressPolicy(
-        origins=frozenset({origin}), http_allowed=True, private_networks=PRIVATE_ALLOWED
-    )
+    return EgressPolicy(origins=frozenset({origin}), http_allowed=True, private_networks=PRIVATE_ALLOWED)
 
 
 def _die_of(local_ref: str) -> None:

@@ -21,7 +21,7 @@ def test_killed_at_each_point_then_worked_to_the_end(
     deployment: Deployment, group: tuple[str, ...], kill_seed: int
 ) -> None:
     """Each point kills one worker, and the next worker, which is to die elsewhere, takes over."""
-    rng = random.Random(f"{group} {kill_seed}")  # noqa: S311  # a seed is to be repeated
+    rng = random.Random(f"{group} {kill_seed}")  # a seed is to be repeated
     rounds = Rounds(deployment, rng)
     order = list(group)
     rng.shuffle(order)

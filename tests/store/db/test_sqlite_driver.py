@@ -19,6 +19,7 @@ from doonce.db.sidefile import open_side_file, remembered_time, side_file
 from doonce.db.sqlite import SqliteDriver, SqliteSettings, refuse_network_file_system
 from doonce.db.transaction import Txn, clock, fetch, insert_many
 
+
 def path_of(notes: NoteDatabase) -> Path:
     return Path(notes.url.removeprefix("sqlite:///"))
 
