@@ -18,7 +18,9 @@ async def play(stage: Stage, simulator_started: contextlib.ExitStack) -> Scene:
     """Set the stage and tell the stories."""
     ledger = stage.folder / "ledger.jsonl"
     simulator = simulator_started.enter_context(running("simulators.hubspot", ledger, "--token", TOKEN))
-    stage.say(f"the provider's simulator runs (pid {simulator.pid}) at {simulator.url}, with a ledger of its own")
+    stage.say(
+        f"the provider's simulator runs (pid {simulator.pid}) at {simulator.url}, with a ledger of its own"
+    )
     scene = await set_up(stage, simulator)
     await stories.once(scene)
     await stories.nobody_knows(scene)
@@ -60,7 +62,9 @@ def main(*, keep: bool) -> int:
 def leave(stage: Stage, scene: Scene) -> None:
     """Say what still runs, where, and how to end it."""
     pids = " ".join(str(pid) for pid in [*stage.pids(), scene.simulator.pid])
-    stage.out.print(f"still running in {stage.folder}: the service at {scene.url}, the simulator at {scene.simulator.url}")
+    stage.out.print(
+        f"still running in {stage.folder}: the service at {scene.url}, the simulator at {scene.simulator.url}"
+    )
     stage.out.print(f"look around:  doonce status --config {scene.config}")
     stage.out.print(f"end it:       kill {pids}")
 

@@ -166,7 +166,9 @@ def request_for(
     scope = scope_of(installed)
     raw = json.dumps(payload).encode()
     outbox_id = new_id("obx")
-    whole = handoff_key(scope.org, scope.installation, scope.capability, scope.binding_digest, key or outbox_id)
+    whole = handoff_key(
+        scope.org, scope.installation, scope.capability, scope.binding_digest, key or outbox_id
+    )
     return AcceptRequest(
         key=whole,
         scope=scope,
@@ -210,9 +212,7 @@ def service_config(stage: Stage, inbox_url: str, inbox_credential: Path) -> Path
     )
 
 
-async def publish(
-    engine: Engine, settings: Settings, pack: Path, binding: Path, secret: str
-) -> Installed:
+async def publish(engine: Engine, settings: Settings, pack: Path, binding: Path, secret: str) -> Installed:
     """`doonce publish`."""
     view = await asyncio.to_thread(installing.compiled, pack, binding, settings.egress.origins())
     return await installing.install(engine, view, Secret(secret), reason="the demo")

@@ -89,7 +89,9 @@ class Stage:
         """Start `python …` and wait for its first line, which says that it is ready; `line` False waits for nothing."""
         log = self.folder / f"{name}.log"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("DOONCE_")}
-        paths = os.pathsep.join(path for path in (str(ROOT / "src"), str(ROOT), inherited.get("PYTHONPATH")) if path)
+        paths = os.pathsep.join(
+            path for path in (str(ROOT / "src"), str(ROOT), inherited.get("PYTHONPATH")) if path
+        )
         with log.open("ab") as errors:
             popen = subprocess.Popen(  # noqa: S603 (our own modules)
                 [sys.executable, "-u", *command],

@@ -29,7 +29,9 @@ async def once(scene: Scene) -> None:
     stage = scene.stage
     stage.act("1  Once", "A change in the application reaches the provider once, and the result comes back.")
     await prepare_leads(scene)
-    stage.say("the application changes a lead's title and writes its outbox row in one transaction of its own database")
+    stage.say(
+        "the application changes a lead's title and writes its outbox row in one transaction of its own database"
+    )
     timeline = await changed(scene, ONCE_LEAD, "CTO")
     await scene.ended(timeline.id)
     lead = await told(scene, ONCE_LEAD, "accepted")
@@ -39,7 +41,9 @@ async def once(scene: Scene) -> None:
     stage.check(
         "it is sparse: only jobtitle", json.loads(arrived[0]["body"]), {"properties": {"jobtitle": "CTO"}}
     )
-    stage.check("of the contact that was linked", arrived[0]["target"], f"/crm/v3/objects/contacts/{CONTACTS[1]}")
+    stage.check(
+        "of the contact that was linked", arrived[0]["target"], f"/crm/v3/objects/contacts/{CONTACTS[1]}"
+    )
     stage.check("the contact has the title", contact(scene, ONCE_LEAD)["jobtitle"], "CTO")
     stage.check("the application committed its projection", lead["synced_title"], "CTO")
     change = lead["changes"][-1]
@@ -70,12 +74,16 @@ async def killed_after_sending(scene: Scene) -> None:
     stage.check("the service was killed by SIGKILL", await stage.died(scene.service), -signal.SIGKILL)
     stage.check("one PATCH had arrived by then", len(scene.patches("CFO")), 1)
     scene.service = scene.start_service()
-    stage.say(f"a new process (pid {scene.service.pid}) starts and waits for the lease of the dead one to end")
+    stage.say(
+        f"a new process (pid {scene.service.pid}) starts and waits for the lease of the dead one to end"
+    )
     view = await scene.ended(timeline.id)
     lead = await told(scene, KILLED_LEAD, "accepted")
     timeline = await scene.tell(timeline.id)
     stage.check("the attempt ended as unknown", events(timeline).count("attempt OUTCOME_UNKNOWN"), 1)
-    stage.check("a probe read the contact, and proved the effect", "verdict: effect_proven" in events(timeline), True)
+    stage.check(
+        "a probe read the contact, and proved the effect", "verdict: effect_proven" in events(timeline), True
+    )
     stage.check("nothing was sent again: the ledger shows one PATCH", len(scene.patches("CFO")), 1)
     stage.check("the command is accepted", view.state, CommandState.ACCEPTED)
     stage.check("and the application was told", lead["synced_title"], "CFO")
@@ -87,7 +95,9 @@ async def stopped_before_sending(scene: Scene) -> None:
     flag, armed = scene.armed("call.marked", "stop")
     # Only the effect's family works in this process, so that nothing else of it stands still in the middle.
     scene.restart_service(**armed, completions__poll_seconds="30", reconciles__poll_seconds="30")
-    stage.say(f"the service (pid {scene.service.pid}) will be stopped at call.marked: marked, not a byte sent")
+    stage.say(
+        f"the service (pid {scene.service.pid}) will be stopped at call.marked: marked, not a byte sent"
+    )
     timeline = await changed(scene, STOPPED_LEAD, "COO")
     await stage.until("the sender stands still", lambda: flag.exists() and is_stopped(scene.service.pid))
     stage.check("it stands still, and nothing has arrived", len(scene.patches("COO")), 0)
@@ -114,7 +124,9 @@ async def stopped_before_sending(scene: Scene) -> None:
     said = "sent nothing: the time to send by had passed" in scene.service.log.read_text()
     stage.check("it sent nothing, and says so", said, True)
     stage.check("its word came as late evidence", "late evidence: closed_unsent" in events(timeline), True)
-    stage.check("which proves that a successor may send", "verdict: no_effect_proven" in events(timeline), True)
+    stage.check(
+        "which proves that a successor may send", "verdict: no_effect_proven" in events(timeline), True
+    )
     stage.check("and one PATCH arrived", len(scene.patches("COO")), 1)
     other.end()
 

@@ -20,10 +20,10 @@ from doonce.db.durability import DurabilitySettings
 from doonce.db.points import ArmedPoint, PointAction
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sqlite import SqliteSettings
-from doonce.effects.completions import CompletionSettings, Inbox
-from doonce.effects.reconciler import ReconcileSettings
 from doonce.effects.caller import DispatchSettings
-from doonce.http import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
+from doonce.effects.completions import CompletionSettings, Inbox
+from doonce.effects.outbound import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
+from doonce.effects.reconciler import ReconcileSettings
 from doonce.work.service import WorkerSettings
 
 PORT_MAX = 65_535

@@ -1,6 +1,5 @@
 """What goes to a provider and what comes back, as plain values."""
 
-
 from doonce.base.records import Record
 from doonce.catalog.model import Outcome, Verdict
 

@@ -86,7 +86,14 @@ class Acceptor:
     async def accept_one(self, identity: Identity, request: AcceptRequest) -> WireAdmission:
         """Admit one request, or raise what is wrong with it: nothing was written then."""
         scope = trusted_scope(identity, request.scope, request.key)
-        acceptance = await self._prepare(scope, request)
+        try:
+            acceptance = await self._prepare(scope, request)
+        except DoonceError:
+            # a retry after a lost response still gets its receipt, whatever has changed since (PROTOCOL F2)
+            (known,) = await self._database.read(store.find, [_claim(scope, request)])
+            if known is None:
+                raise
+            return _answer(known)
         return _answer(await self._accepts.submit(acceptance))
 
     async def reject(self, identity: Identity, request: RejectRequest) -> WireAdmission:

@@ -197,7 +197,9 @@ def _compile(build: Build, name: DialectName) -> Compiled:
     statement = build(dialect)
     for element in visitors.iterate(statement):
         if isinstance(element, sa.BindParameter):
-            element.required = False  # its value comes with each call; spelling out an IN list would ask for it now
+            element.required = (
+                False  # its value comes with each call; spelling out an IN list would ask for it now
+            )
     compiled = statement.compile(
         dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True}
     )

@@ -83,7 +83,9 @@ def read_item(row: Iterable[Any]) -> Item:
     """The item of a row that has `READ_COLUMNS`, in their order."""
     v = tuple(row)
     where, counts, lease = v[4:12], v[13:21], v[22:26]
-    return Item(v[0], v[1], Scope(v[2], v[3]), *where, _STATES[v[12]], *counts, v[21] == 1, *lease, v[26] == 1, v[27])  # type: ignore[call-arg]  # the slices are as long as READ_COLUMNS says
+    return Item(
+        v[0], v[1], Scope(v[2], v[3]), *where, _STATES[v[12]], *counts, v[21] == 1, *lease, v[26] == 1, v[27]
+    )  # type: ignore[call-arg]  # the slices are as long as READ_COLUMNS says
 
 
 def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
