@@ -17,6 +17,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import asyncpg as postgresql_asyncpg
+from sqlalchemy.sql import visitors
 from sqlalchemy.sql.expression import FromClause
 
 from doonce.db.arrays import integer_array, text_array
@@ -193,7 +194,13 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
 
 def _compile(build: Build, name: DialectName) -> Compiled:
     dialect = Dialect(name)
-    compiled = build(dialect).compile(
+    statement = build(dialect)
+    for element in visitors.iterate(statement):
+        if isinstance(element, sa.BindParameter):
+            element.required = (
+                False  # its value comes with each call; spelling out an IN list would ask for it now
+            )
+    compiled = statement.compile(
         dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True}
     )
     constants = {key: value for key, value in compiled.params.items() if value is not None}
