@@ -12,7 +12,7 @@ from doonce import Doonce, Installation
 
 ROOT = Path(__file__).parents[2]
 PACK = ROOT / "packs" / "hubspot"
-TOKEN = "simulated-token"  # noqa: S105
+TOKEN = "simulated-token"
 LOCAL = {"plain_http": True, "private_networks": ["all"], "undeclared_origins": True}
 QUICK = {"poll_seconds": 0.1}
 
@@ -65,9 +65,7 @@ async def app(database_url: str, tmp_path: Path) -> AsyncIterator[Doonce]:
 @pytest.fixture
 async def crm(app: Doonce, simulator: Simulator) -> Installation:
     """An installation whose record 1 is linked to the provider's contact 501."""
-    installed = await app.installation(
-        "acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN
-    )
+    installed = await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
     await installed.link("contact", local="1", remote="501")
     return installed
 

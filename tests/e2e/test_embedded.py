@@ -32,7 +32,9 @@ async def test_the_same_key_is_the_same_effect(app: Doonce, crm: Installation, s
     assert simulator.stats()["method:PATCH"] == 1
 
 
-async def test_the_same_key_with_other_content_is_quarantined(crm: Installation, simulator: Simulator) -> None:
+async def test_the_same_key_with_other_content_is_quarantined(
+    crm: Installation, simulator: Simulator
+) -> None:
     await crm.accept("contact.patch", "1", {"title": "CTO"}, key="title-1")
     with pytest.raises(Quarantined):
         await crm.accept("contact.patch", "1", {"title": "CFO"}, key="title-1")
@@ -67,7 +69,9 @@ async def test_a_lost_answer_is_asked_about_and_not_sent_again(
     assert simulator.stats()["method:GET"] == 1
 
 
-async def test_what_can_be_had_after_a_restart(database_url: str, tmp_path: Path, simulator: Simulator) -> None:
+async def test_what_can_be_had_after_a_restart(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
     async with deployment(database_url, tmp_path) as app:
         crm = await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
         await crm.link("contact", local="1", remote="501")
@@ -106,7 +110,9 @@ async def test_a_binding_is_for_its_own_installation(app: Doonce, simulator: Sim
         await app.installation("acme", "other", pack=PACK, binding=people(simulator.url), secret=TOKEN)
 
 
-async def test_the_defaults_refuse_a_simulator(database_url: str, tmp_path: Path, simulator: Simulator) -> None:
+async def test_the_defaults_refuse_a_simulator(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
     async with deployment(database_url, tmp_path, egress={}) as app:
         with pytest.raises(Invalid, match="the pack declares"):
             await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)

@@ -56,7 +56,13 @@ async def test_every_id_of_a_story_tells_it(app: Doonce, crm: Installation) -> N
     await app.outcome(command)
     (timeline,) = await app.show(command)
     assert timeline.state == "accepted"
-    for event in ("accepted", "attempt prepared", "attempt dispatched", "attempt ACCEPTED", "command accepted"):
+    for event in (
+        "accepted",
+        "attempt prepared",
+        "attempt dispatched",
+        "attempt ACCEPTED",
+        "command accepted",
+    ):
         assert event in events(timeline)
     asked = {moment.id for moment in timeline.moments} | {timeline.facts["receipt"], timeline.facts["outbox"]}
     asked |= {(await operator(app).command(command)).key}

@@ -88,8 +88,16 @@ def test_credentials_do_not_show(tmp_path: Path) -> None:
     ("text", "message", "hint"),
     [
         ('databse = "x"', "there is no setting 'databse'", "did you mean 'database'?"),
-        ("[effects]\nconcurency = 3", "there is no setting 'effects.concurency'", "did you mean 'concurrency'?"),
-        ('[inboxes.crm]\nurl = "https://x/y"\ncolour = 1', "there is no setting 'inboxes.crm.colour'", "one of"),
+        (
+            "[effects]\nconcurency = 3",
+            "there is no setting 'effects.concurency'",
+            "did you mean 'concurrency'?",
+        ),
+        (
+            '[inboxes.crm]\nurl = "https://x/y"\ncolour = 1',
+            "there is no setting 'inboxes.crm.colour'",
+            "one of",
+        ),
         ("[effects]\nconcurrency = 'many'", "effects.concurrency", "docs/settings.md"),
         ("[listen]\nport = 70000", "listen.port must be from 0 to 65535", ""),
         ("[effects]\nlease_us = 0", "effects.lease_us must be more than 0", ""),
@@ -100,7 +108,9 @@ def test_credentials_do_not_show(tmp_path: Path) -> None:
         ("this is no TOML", "is not TOML", ""),
     ],
 )
-def test_one_refusal_names_the_key_and_what_to_write(tmp_path: Path, text: str, message: str, hint: str) -> None:
+def test_one_refusal_names_the_key_and_what_to_write(
+    tmp_path: Path, text: str, message: str, hint: str
+) -> None:
     failed = refused(written(tmp_path, text))
     assert message in failed.message
     assert hint in failed.hint
