@@ -10,9 +10,18 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 from msgspec.structs import replace
+from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, Places, name_of
 
 from doonce.work import settle
 from doonce.work.model import (
@@ -29,7 +38,6 @@ from doonce.work.model import (
 )
 from doonce.work.settle import Cancelled
 from doonce.work.tables import work_ready
-from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, Places, name_of
 
 SOURCES = {"s1": LanePolicy.BLOCK, "s2": LanePolicy.PASS}
 TARGETS = ("t1", "t2")
@@ -182,7 +190,9 @@ class KernelMachine(RuleBasedStateMachine):
         before = self.run(self.kernel.tables())
         settled = self.run(self.kernel.settle(changed, event))
         thing = self.reference.things[name_of(claimed)]
-        repeated = wrong == "epoch" and self.reference.verdict(thing, claimed.token, event) is Settled.REPEATED
+        repeated = (
+            wrong == "epoch" and self.reference.verdict(thing, claimed.token, event) is Settled.REPEATED
+        )
         assert settled in ((Settled.REPEATED, Settled.STALE) if repeated else (Settled.STALE,))
         assert self.run(self.kernel.renew(changed)) is None
         assert self.run(self.kernel.tables()) == before
