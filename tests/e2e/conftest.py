@@ -1,7 +1,8 @@
 """A deployment for each test, on each engine, and one simulated provider for all of them."""
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,27 @@ async def crm(app: Doonce, simulator: Simulator) -> Installation:
     return installed
 
 
-@contextlib.contextmanager
-def unchanged(path: Path) -> Iterator[None]:
-    """A file stays as it is."""
-    before = path.read_bytes()
-    yield
-    assert path.read_bytes() == before
+async def until(fact: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
+    """Wait for a fact, bounded."""
+    async with asyncio.timeout(seconds):
+        while not (value := await fact()):  # noqa: ASYNC110  # a fact of the database has no event
+            await asyncio.sleep(0.02)
+    return value
+
+
+def toml(document: dict[str, Any]) -> str:
+    """Enough TOML for a binding."""
+    lines: list[str] = []
+
+    def table(at: tuple[str, ...], values: dict[str, Any]) -> None:
+        if at:
+            lines.append(f"[{'.'.join(at)}]")
+        lines.extend(
+            f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, dict)
+        )
+        for key, value in values.items():
+            if isinstance(value, dict):
+                table((*at, key), value)
+
+    table((), document)
+    return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from simulators.launch import Simulator
-from tests.e2e.conftest import PACK, TOKEN
+from tests.e2e.conftest import PACK, TOKEN, people, toml, until
 
 from doonce import Doonce, Installation
 from doonce.app.operate.gauges import Gauges
@@ -194,9 +194,12 @@ async def test_operating_needs_its_capability(api: Api, crm: Installation, simul
 async def test_an_operator_resolves_over_http(api: Api, crm: Installation, simulator: Simulator) -> None:
     simulator.faults({"fault": "reset_after_body", "method": "PATCH", "times": 1})
     command = (await accept(api, request_of(crm, b'{"title":"CTO"}')))["command_id"]
-    async with asyncio.timeout(30):
-        while (view := (await api.call("GET", f"/v1/commands/{command}"))[1])["state"] != "unknown":
-            await asyncio.sleep(0.02)
+
+    async def unknown() -> Any:
+        _, view = await api.call("GET", f"/v1/commands/{command}")
+        return view if view["state"] == "unknown" else None
+
+    view = await until(unknown)
     path = f"/v1/attempts/{view['attempt_id']}/resolve"
     asked = {"decision": "happened", "reason": "I looked"}
     assert (await api.call("POST", path, asked, token=api.other_token))[0] == 404
@@ -207,13 +210,8 @@ async def test_an_operator_resolves_over_http(api: Api, crm: Installation, simul
 
 
 async def test_publishing_over_http(api: Api, crm: Installation, simulator: Simulator) -> None:
-    binding = "\n".join(
-        [
-            'format = "doonce.binding/1"', 'org = "acme"', 'installation = "main"', 'capability = "people.write"',
-            'pack = "hubspot@1.0.0"', 'principal = "portal"', 'operations = ["contact.patch"]',
-            "[fields.contact]", 'outbound = { title = "jobtitle" }', "inbound = {}",
-        ]
-    )  # fmt: skip
+    binding = toml(people(simulator.url) | {"operations": ["contact.patch"]})
+    binding = binding.replace(f'origin = "{simulator.url}"\n', "")
     schemas = {path.name: path.read_text() for path in (PACK / "schemas").glob("*.json")}
     body = {"pack": (PACK / "pack.toml").read_text(), "schemas": schemas, "binding": binding}
     status, answer = await api.call("POST", "/v1/publish", body, token=api.operator_token)
@@ -227,7 +225,7 @@ async def test_publishing_over_http(api: Api, crm: Installation, simulator: Simu
 
 
 @pytest.mark.parametrize(
-    ("raw", "says"),
+    "raw, says",
     [
         (b"", "empty"),
         (b"{}", "requests"),

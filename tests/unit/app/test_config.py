@@ -85,7 +85,7 @@ def test_credentials_do_not_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "hint"),
+    "text, message, hint",
     [
         ('databse = "x"', "there is no setting 'databse'", "did you mean 'database'?"),
         (
@@ -122,7 +122,7 @@ def test_a_refusal_names_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    "name, value, message",
     [
         ("DOONCE_DATABSE", "x", "DOONCE_DATABSE: there is no setting 'databse'"),
         ("DOONCE_LISTEN__PORT", "many", "DOONCE_LISTEN__PORT: 'many' is no whole number"),
@@ -149,7 +149,7 @@ def test_points_are_armed_for_tests_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inbox", "message"),
+    "inbox, message",
     [
         ({"url": "crm.example/x", "credential": "a"}, "is no address"),
         ({"url": "https://crm.example/x"}, "needs one credential"),
