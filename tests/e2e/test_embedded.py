@@ -125,6 +125,19 @@ async def test_a_server_is_not_migrated_unasked(fresh_postgres: str, tmp_path: P
     assert "doonce migrate" in caught.value.hint
 
 
+async def test_a_process_with_other_keys_does_not_start(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
+    async with deployment(database_url, tmp_path) as app:
+        await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with pytest.raises(Unavailable, match="lacks the keys k") as caught:
+        async with deployment(database_url, elsewhere):
+            pass
+    assert "copy the key file" in caught.value.hint
+
+
 async def test_it_runs_only_inside_its_context() -> None:
     with pytest.raises(Conflict, match="not running"):
         await Doonce("sqlite:///nowhere.db").outcome("cmd_" + "0" * 32)

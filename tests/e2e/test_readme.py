@@ -33,10 +33,7 @@ def test_the_example_runs(
     simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "packs").symlink_to(ROOT / "packs")
-    fields = {"contact": {"outbound": {"jobtitle": "jobtitle"}, "inbound": {}}}
-    (tmp_path / "binding.toml").write_text(
-        toml(people(simulator.url) | {"fields": fields, "operations": ["contact.patch"]})
-    )
+    (tmp_path / "binding.toml").write_text(toml(people(simulator.url)))
     monkeypatch.chdir(tmp_path)
 
     def with_local_egress(given: dict[str, Any]) -> Any:

@@ -142,7 +142,7 @@ def test_a_restored_copy_closes_dispatch_until_somebody_declares(tmp_path: Path)
         (["serve", "--database", "sqlite:///never.db"], 5, "the database"),
         (["up", "--database", "sqlite:////nowhere/doonce.db"], 5, "cannot be reached"),
         (["up", "--port", "99999"], 2, "listen.port must be"),
-        (["serve", "--database", "postgresql://doonce@127.0.0.1:1/x"], 2, "key_file is not set"),
+        (["serve", "--database", "postgresql://doonce@127.0.0.1:1/x"], 5, "cannot be reached"),
         (["serve", "--role", "cleaner"], 2, "cleaner"),
     ],
 )

@@ -169,8 +169,9 @@ def test_settings_from_code_are_checked_alike() -> None:
     assert settings_from({"egress": {"plain_http": True}}).egress.plain_http
 
 
-def test_the_keys_are_beside_a_sqlite_file_and_named_for_a_server(tmp_path: Path) -> None:
+def test_the_keys_are_beside_a_sqlite_file_or_in_the_working_directory(tmp_path: Path) -> None:
     beside = settings_from({"database": f"sqlite:///{tmp_path}/a.db"})
     assert key_file(beside) == tmp_path / "a.db.keys"
-    with pytest.raises(Invalid, match="key_file is not set"):
-        key_file(settings_from({"database": "postgresql://doonce@db/doonce"}))
+    server = {"database": "postgresql://doonce@db/doonce"}
+    assert key_file(settings_from(server)) == Path("doonce.keys")
+    assert key_file(settings_from(server | {"key_file": "/etc/keys"})) == Path("/etc/keys")
