@@ -1,11 +1,12 @@
 """The README's example is run as it stands: in a folder with the packs beside it, against the simulator."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from simulators.launch import Simulator
+from simulators.launch import Simulator, running
 from tests.e2e.conftest import LOCAL, ROOT, people, toml
 
 from doonce.app import embedded
@@ -29,11 +30,19 @@ def test_the_example_is_short() -> None:
     assert len(lines) <= 14
 
 
+@pytest.fixture
+def portal(tmp_path: Path) -> Iterator[Simulator]:
+    """The provider of the example, which takes its token."""
+    with running("simulators.hubspot", tmp_path / "ledger.jsonl", "--token", "token") as started:
+        started.seed({"id": "501", "properties": {"email": "a@example.com", "jobtitle": "Engineer"}})
+        yield started
+
+
 def test_the_example_runs(
-    simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    portal: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "packs").symlink_to(ROOT / "packs")
-    (tmp_path / "binding.toml").write_text(toml(people(simulator.url)))
+    (tmp_path / "binding.toml").write_text(toml(people(portal.url)))
     monkeypatch.chdir(tmp_path)
 
     def with_local_egress(given: dict[str, Any]) -> Any:
@@ -43,4 +52,4 @@ def test_the_example_runs(
     monkeypatch.setattr(embedded, "settings_from", with_local_egress)
     exec(compile(example(), str(README), "exec"), {"__name__": "__main__"})
     assert "accepted" in capsys.readouterr().out
-    assert simulator.stats()["method:PATCH"] == 1
+    assert portal.stats()["method:PATCH"] == 1
