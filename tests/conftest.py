@@ -41,19 +41,28 @@ def postgres_url() -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def made_databases(postgres_url: str) -> Iterator[list[str]]:
+    """Names of databases to drop at the end: each drop is a checkpoint of the whole server, so not after each test."""
+    names: list[str] = []
+    yield names
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        for name in names:
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
 @pytest.fixture
-def fresh_postgres(postgres_url: str) -> Iterator[str]:
-    """The URL of a new, empty PostgreSQL database, dropped afterwards whoever still uses it."""
+def fresh_postgres(postgres_url: str, made_databases: list[str]) -> str:
+    """The URL of a new, empty PostgreSQL database."""
     database = f"test_{new_token()}"
-    name = sql.Identifier(database)
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(name)
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(
+                sql.Identifier(database)
+            )
         )
-        try:
-            yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{database}"))
-        finally:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    made_databases.append(database)
+    return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{database}"))
 
 
 @pytest.fixture

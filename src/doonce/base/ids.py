@@ -21,6 +21,7 @@ IdKind: TypeAlias = Literal[
     "qrn",  # conflict record of a quarantined request
     "rcp",  # receipt of a completion
     "prc",  # one run of a process, as lease owner
+    "crd",  # bearer credential
 ]
 
 ID_KINDS: Final[frozenset[str]] = frozenset(get_args(IdKind))

@@ -76,6 +76,7 @@ def classify_response(
                 Outcome.REPLAY_SAFE_RETRY,
                 said,
                 retry_after_us=_declared_wait_us(rule, response),
+                effect_free=True,
                 receipt=kept,
             )
         case Action.UNKNOWN:

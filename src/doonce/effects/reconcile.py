@@ -23,6 +23,7 @@ from doonce.effects.finish import END, effect_free
 from doonce.effects.model import Attempt, AttemptKind, Ending, Question, Verdicted
 from doonce.effects.store import (
     ATTEMPT_COLUMNS,
+    READ_COLUMNS,
     attempt_row,
     attempts_of,
     evidence_of,
@@ -44,7 +45,7 @@ DISPOSITION_COLUMNS = tuple(column.name for column in disposition.c)
 
 def _attempts_by_id(dialect: Dialect) -> sa.Select[Any]:
     ids = dialect.batch("ids", id=IDENTITY)
-    return sa.select(effect_attempt).where(
+    return sa.select(*[effect_attempt.c[name] for name in (*READ_COLUMNS, "status")]).where(
         effect_attempt.c.id.in_(sa.select(ids.c.id).select_from(ids.source))
     )
 

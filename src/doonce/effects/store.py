@@ -32,6 +32,7 @@ from doonce.effects.model import (
 )
 from doonce.effects.tables import attempt_evidence, disposition, effect_attempt
 from doonce.links import store as links
+from doonce.links.model import RemoteLink
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
 from doonce.principals import store as principals
@@ -337,7 +338,7 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
     return results
 
 
-def _pinned(link: links.RemoteLink | None, version: int | None) -> bool:
+def _pinned(link: RemoteLink | None, version: int | None) -> bool:
     return link is not None and link.current and link.version == version
 
 

@@ -69,6 +69,7 @@ class Principals:
         self._now_ns = now_ns
         self._opened: OrderedDict[str, _Opened] = OrderedDict()
         self._reading: dict[str, asyncio.Task[_Opened | None]] = {}
+        self._ids: OrderedDict[PrincipalName, str] = OrderedDict()
 
     async def secret(self, principal_id: str, generation: int) -> Secret:
         """The newest secret of a principal within the pinned generation.
@@ -99,6 +100,18 @@ class Principals:
         if found is None:
             raise MissingOrDenied(f"there is no principal named {name}", hint="connect it first")
         return found
+
+    async def id_of(self, org: str, installation: str, name: str) -> str:
+        """The id of the principal of that name, from memory once it is known: a name never gets another id.
+
+        Says nothing about its generation, which only a fence can. Raises `MissingOrDenied`.
+        """
+        key: PrincipalName = (org, installation, name)
+        if key not in self._ids:
+            self._ids[key] = (await self.find(*key)).id
+            if len(self._ids) > self._settings.secrets_max:
+                self._ids.popitem(last=False)
+        return self._ids[key]
 
     async def connect(
         self,

@@ -14,14 +14,13 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, fetch, insert_many
-from doonce.work.model import LanePolicy, Shelf
-from doonce.work.tables import work_item, work_lane, work_lane_entry, work_ready
+from doonce.db.transaction import Row, Txn, fetch, insert_many, notify
+from doonce.work.items import ReadyRow, add_ready, topic
+from doonce.work.model import WAITING, LanePolicy, Shelf, State
+from doonce.work.tables import work_item, work_lane, work_lane_entry
 
-READY_COLUMNS = tuple(column.name for column in work_ready.c)
 LANE_COLUMNS = tuple(column.name for column in work_lane.c)
 ENTRY_COLUMNS = tuple(column.name for column in work_lane_entry.c)
-ReadyRow = tuple[str, int, str, str, int, str, str | None]
 
 
 @dataclass(slots=True)
@@ -138,14 +137,26 @@ def _next(dialect: Dialect, *, target: bool) -> sa.Select[Any]:
         item.c.installation,
         item.c.state,
         item.c.run_after,
+        item.c.source_lane,
         item.c.target_lane,
         item.c.target_position,
     ).select_from(chosen.join(item, item.c.id == chosen.c.item_id))
 
 
+def _entries_at(dialect: Dialect) -> sa.Select[Any]:
+    entries = dialect.batch("entries", lane=IDENTITY, position=COUNT)
+    entry = work_lane_entry
+    return sa.select(entry.c.lane, entry.c.position, entry.c.item_id).where(
+        sa.tuple_(entry.c.lane, entry.c.position).in_(
+            sa.select(entries.c.lane, entries.c.position).select_from(entries.source)
+        )
+    )
+
+
 LOCK = Statement("lanes.lock", _lock)
 SAVE = Statement("lanes.save", _save)
 DROP_ENTRIES = Statement("lanes.drop_entries", _drop_entries)
+ENTRIES_AT = Statement("lanes.entries_at", _entries_at)
 SET_ENTRIES = Statement("lanes.set_entries", _set_entries)
 INHERIT_ENTRIES = Statement("lanes.inherit_entries", _inherit_entries)
 NEXT_IN_SOURCE = Statement("lanes.next_in_source", lambda dialect: _next(dialect, target=False))
@@ -201,6 +212,15 @@ def drop_entries(entries: Iterable[tuple[str, int]]) -> Txn[None]:
         yield from fetch(DROP_ENTRIES, entries=listed)
 
 
+def entries_at(positions: Iterable[tuple[str, int]]) -> Txn[dict[tuple[str, int], str]]:
+    """Which item stands at these places of locked lanes; a place that the lane has passed is absent."""
+    listed = list(positions)
+    if not listed:
+        return {}
+    rows = yield from fetch(ENTRIES_AT, entries=listed)
+    return {(row["lane"], row["position"]): row["item_id"] for row in rows}
+
+
 def inherit_entries(entries: Iterable[tuple[Any, ...]]) -> Txn[None]:
     """Give (lane, position)'s entry to a successor, with its due time."""
     listed = list(entries)
@@ -221,44 +241,48 @@ def promote(lanes: dict[str, Lane], sources: set[str], targets: set[str], now_us
     The head of a source lane opens its entry in its target lane without locking that lane: a ready row for a lane that
     turns out to be held is dropped at the claim, and the lane's release then finds the entry open.
     """
-    ready: list[ReadyRow] = []
+    ready: set[ReadyRow] = set()
     if sources:
-        rows = yield from fetch(NEXT_IN_SOURCE, lanes=[(name,) for name in sorted(sources)])
-        heads = {row["lane"]: row for row in rows}
-        opened: list[tuple[str, int, int, int]] = []
-        for name in sorted(sources):
-            row = heads.get(name)
-            lanes[name].nominate(row["id"] if row else None, row["run_after"] if row else 0)
-            if row is None or row["state"] not in ("pending", "retry"):
-                continue
-            if row["target_lane"] is not None:
-                opened.append((row["target_lane"], row["target_position"], 1, row["run_after"]))
-            ready.append(ready_row(row, row["run_after"]))
-        yield from set_entries(opened)
-    free = sorted(name for name in targets if lanes[name].holder is None)
+        ready |= yield from _promote_sources([lanes[name] for name in sorted(sources)])
+    free = [lanes[name] for name in sorted(targets) if lanes[name].holder is None]
     if free:
-        rows = yield from fetch(NEXT_IN_TARGET, lanes=[(name,) for name in free])
-        chosen = {row["lane"]: row for row in rows}
-        for name in free:
-            row = chosen.get(name)
-            lane = lanes[name]
-            due = max(row["run_after"], lane.hold_until) if row else 0
-            lane.nominate(row["id"] if row else None, due)
-            if row is not None and row["state"] in ("pending", "retry"):
-                ready.append(ready_row(row, due))
-    yield from insert_many(
-        work_ready, READY_COLUMNS, sorted(set(ready), key=lambda row: row[:6]), skip_conflicts=True
-    )
+        ready |= yield from _promote_targets(free)
+    yield from add_ready(ready)
+    yield from notify(topic(row[0]) for row in ready if row[4] <= now_us)
 
 
-def ready_row(row: Any, due: int) -> ReadyRow:
-    """The hint for one item, on the open shelf."""
+def _promote_sources(lanes: list[Lane]) -> Txn[set[ReadyRow]]:
+    rows = yield from fetch(NEXT_IN_SOURCE, lanes=[(lane.lane,) for lane in lanes])
+    heads = {row["lane"]: row for row in rows}
+    ready: set[ReadyRow] = set()
+    opened: list[tuple[str, int, int, int]] = []
+    for lane in lanes:
+        head = heads.get(lane.lane)
+        lane.nominate(head["id"] if head else None, head["run_after"] if head else 0)
+        if head is None or State(head["state"]) not in WAITING:
+            continue
+        if head["target_lane"] is not None:
+            opened.append((head["target_lane"], head["target_position"], 1, head["run_after"]))
+        ready.add(_ready(head, head["run_after"]))
+    yield from set_entries(opened)
+    return ready
+
+
+def _promote_targets(lanes: list[Lane]) -> Txn[set[ReadyRow]]:
+    rows = yield from fetch(NEXT_IN_TARGET, lanes=[(lane.lane,) for lane in lanes])
+    chosen = {row["lane"]: row for row in rows}
+    ready: set[ReadyRow] = set()
+    for lane in lanes:
+        row = chosen.get(lane.lane)
+        due = max(row["run_after"], lane.hold_until) if row else 0
+        lane.nominate(row["id"] if row else None, due)
+        if row is not None and State(row["state"]) in WAITING:
+            ready.add(_ready(row, due))
+    return ready
+
+
+def _ready(row: Row, due: int) -> ReadyRow:
     return (
-        row["family"],
-        Shelf.OPEN.value,
-        row["org"],
-        row["installation"],
-        due,
-        row["id"],
+        row["family"], Shelf.OPEN.value, row["org"], row["installation"], due, row["id"], row["source_lane"],
         row["target_lane"],
-    )
+    )  # fmt: skip

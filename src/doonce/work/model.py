@@ -194,12 +194,12 @@ def judge_claim(item: Item, now_us: int, *, alone: bool, expiries_max: int) -> t
         if item.alone:
             return ClaimVerdict.TAKE_POISON, 0
         if item.expiries + 1 >= expiries_max and not alone:
-            return ClaimVerdict.SHELVE, now_us
+            return ClaimVerdict.SHELVE, item.lease_until + 1
         return ClaimVerdict.TAKE, 0
     if item.run_after > now_us:
         return ClaimVerdict.LATER, item.run_after
     if item.expiries >= expiries_max and not alone:
-        return ClaimVerdict.SHELVE, now_us
+        return ClaimVerdict.SHELVE, item.run_after
     return ClaimVerdict.TAKE, 0
 
 
@@ -268,8 +268,9 @@ def live(item: Item | None, claimed: Claimed, now_us: int) -> bool:
 def judge_settlement(item: Item | None, settlement: Settlement, now_us: int) -> Settled:
     """Whether a settlement may be written, was written before (a rerun after an unknown commit), or is stale."""
     claimed = settlement.claimed
-    if live(item, claimed, now_us):
-        return Settled.DONE
+    if item is not None and live(item, claimed, now_us):
+        unasked = settlement.event is Event.ACK_CANCEL and not item.cancel_requested
+        return Settled.STALE if unasked else Settled.DONE
     after = TRANSITIONS[(State.PROCESSING, settlement.event)]
     if item is not None and item.lease_token == claimed.token and item.state is after:
         return Settled.REPEATED

@@ -7,7 +7,6 @@ the items already. `settle` is the whole transaction for families that have no f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -15,10 +14,11 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, clock, fetch, insert_many, notify
+from doonce.db.transaction import Txn, clock, fetch, notify
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
-from doonce.work.lanes import READY_COLUMNS, Lane, ReadyRow
+from doonce.work.items import ReadyRow, add_ready, drop_ready, lock_items, ready_key, ready_row, topic
+from doonce.work.lanes import Lane
 from doonce.work.model import (
     TERMINAL,
     TRANSITIONS,
@@ -33,28 +33,23 @@ from doonce.work.model import (
     State,
     judge_settlement,
 )
-from doonce.work.store import DROP_READY, lock_items, topic
-from doonce.work.tables import work_item, work_lane_entry, work_ready
+from doonce.work.tables import work_item, work_lane_entry
 
 
 def _settle(dialect: Dialect) -> sa.Update:
-    ends = dialect.batch(
-        "ends", id=IDENTITY, state=IDENTITY, run_after=MICROSECONDS, claims=COUNT, failures=COUNT,
-        first_failed_at=MICROSECONDS, deferrals=COUNT, first_deferred_at=MICROSECONDS, failure_class=IDENTITY,
-        summary=IDENTITY, finished_at=MICROSECONDS,
-    )  # fmt: skip
-    names = (
-        "state", "run_after", "claims", "failures", "first_failed_at", "deferrals", "first_deferred_at",
-        "failure_class", "summary", "finished_at",
-    )  # fmt: skip
+    kinds: dict[str, sa.types.TypeEngine[Any]] = {
+        "state": IDENTITY, "run_after": MICROSECONDS, "claims": COUNT, "failures": COUNT,
+        "first_failed_at": MICROSECONDS, "deferrals": COUNT, "first_deferred_at": MICROSECONDS, "expiries": COUNT,
+        "failure_class": IDENTITY, "summary": IDENTITY, "finished_at": MICROSECONDS,
+    }  # fmt: skip
+    ends = dialect.batch("ends", id=IDENTITY, **kinds)
     return (
         sa.update(work_item)
         .where(work_item.c.id == ends.c.id)
         .values(
-            expiries=0,
             alone=0,
             updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
-            **{n: ends.c[n] for n in names},
+            **{name: ends.c[name] for name in kinds},
         )
     )
 
@@ -85,13 +80,16 @@ def _advance(dialect: Dialect) -> sa.Update:
     due = dialect.batch("due", id=IDENTITY)
     return (
         sa.update(work_item)
-        .where(work_item.c.id == due.c.id, work_item.c.state.in_([state.value for state in WAITING]))
-        .values(run_after=sa.bindparam("now_us", type_=MICROSECONDS))
+        .where(work_item.c.id == due.c.id)
+        .values(
+            run_after=sa.bindparam("now_us", type_=MICROSECONDS),
+            updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
+        )
     )
 
 
-def _waiting_for_subject(dialect: Dialect) -> sa.Select[Any]:
-    return sa.select(work_item.c.id).where(
+def _for_subject(dialect: Dialect) -> sa.Select[Any]:
+    return sa.select(work_item.c.id, work_item.c.source_lane, work_item.c.target_lane).where(
         work_item.c.subject_id == sa.bindparam("subject_id", type_=IDENTITY),
         work_item.c.family == sa.bindparam("family", type_=IDENTITY),
     )
@@ -108,7 +106,7 @@ SETTLE = Statement("work.settle", _settle)
 COUNT_DISPATCH = Statement("work.count_dispatch", _count_dispatch)
 REQUEST_CANCEL = Statement("work.request_cancel", _request_cancel)
 ADVANCE = Statement("work.advance", _advance)
-FOR_SUBJECT = Statement("work.for_subject", _waiting_for_subject)
+FOR_SUBJECT = Statement("work.for_subject", _for_subject)
 ENTRY_OF = Statement("work.entry_of", _entry_of)
 
 
@@ -134,7 +132,7 @@ def apply(
     if not done:
         return outcomes
     yield from fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us)
-    yield from fetch(DROP_READY, keys=[_leased_ready(s.claimed) for s in done])
+    yield from drop_ready(ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due) for s in done)
     yield from _leave_lanes(done, items, held, now_us)
     return outcomes
 
@@ -159,34 +157,28 @@ def settle(settlements: Sequence[Settlement], deployment: str) -> Txn[list[Settl
 
 
 def _end(item: Item, settlement: Settlement, now_us: int) -> tuple[Any, ...]:
-    state = TRANSITIONS[(item.state, settlement.event)]
-    waits = settlement.event in (Event.RETRY, Event.DEFER)
-    deferred = settlement.event is Event.DEFER
+    event = settlement.event
+    state = TRANSITIONS[(item.state, event)]
+    deferred = event is Event.DEFER
     return (
         item.id,
         state.value,
-        now_us + settlement.delay_us if waits else item.run_after,
-        item.claims - int(settlement.event is Event.HAND_BACK),
+        _next_run(item, settlement, now_us),
+        item.claims - int(event is Event.HAND_BACK),
         item.failures + int(settlement.failed),
-        item.first_failed_at or now_us if settlement.failed else item.first_failed_at,
+        (item.first_failed_at or now_us) if settlement.failed else item.first_failed_at,
         item.deferrals + int(deferred),
-        item.first_deferred_at or now_us if deferred else item.first_deferred_at,
+        (item.first_deferred_at or now_us) if deferred else item.first_deferred_at,
+        item.expiries if event is Event.HAND_BACK else 0,  # going back unstarted reports no end (PROTOCOL W2)
         settlement.failure_class,
         settlement.summary,
         now_us if state in TERMINAL else None,
     )
 
 
-def _leased_ready(claimed: Claimed) -> tuple[Any, ...]:
-    item = claimed.item
-    return (
-        item.family,
-        Shelf.OPEN.value,
-        item.scope.org,
-        item.scope.installation,
-        claimed.ready_due,
-        item.id,
-    )
+def _next_run(item: Item, settlement: Settlement, now_us: int) -> int:
+    waits = settlement.event in (Event.RETRY, Event.DEFER)
+    return now_us + settlement.delay_us if waits else item.run_after
 
 
 def _leave_lanes(
@@ -200,9 +192,7 @@ def _leave_lanes(
     for settlement in done:
         item = items[settlement.claimed.item.id]
         ends = TRANSITIONS[(item.state, settlement.event)] in TERMINAL
-        run_after = (
-            now_us + settlement.delay_us if settlement.event in (Event.RETRY, Event.DEFER) else item.run_after
-        )
+        run_after = _next_run(item, settlement, now_us)
         if item.source_lane is not None and item.source_position is not None and ends:
             blocks = settlement.event is Event.DIE and held[item.source_lane].policy is LanePolicy.BLOCK
             if not blocks:
@@ -216,16 +206,12 @@ def _leave_lanes(
             else:
                 waiting.append((item.target_lane, item.target_position, 1, run_after))
         elif not ends:
-            scope = item.scope
-            ready.append(
-                (item.family, Shelf.OPEN.value, scope.org, scope.installation, run_after, item.id, None)
-            )
+            ready.append(ready_row(item, Shelf.OPEN, run_after))
     yield from lane_store.drop_entries(gone)
     yield from lane_store.set_entries(waiting)
-    yield from insert_many(work_ready, READY_COLUMNS, ready, skip_conflicts=True)
+    yield from add_ready(ready)
     yield from lane_store.promote(held, sources, targets, now_us)
-    if sources or targets:
-        yield from notify(topic(s.claimed.item.family) for s in done)
+    yield from notify(topic(row[0]) for row in ready if row[4] <= now_us)
 
 
 def count_dispatch(marks: Sequence[tuple[str, int]], now_us: int) -> Txn[None]:
@@ -240,7 +226,6 @@ class Cancelled(str, Enum):
     CANCELLED = "cancelled"
     REQUESTED = "requested"
     ENDED = "ended"
-    MISSING = "missing"
 
 
 def cancel(
@@ -249,67 +234,77 @@ def cancel(
     """Cancel locked items that wait; ask the holder of one that runs (PROTOCOL W5). The caller saves the lanes."""
     waiting = [item for item in items.values() if item.state in WAITING]
     running = [item for item in items.values() if item.state is State.PROCESSING]
-    gone: list[tuple[str, int]] = []
-    ends: list[tuple[Any, ...]] = []
-    for item in waiting:
-        ends.append(
-            (
-                item.id, TRANSITIONS[(item.state, Event.CANCEL)].value, item.run_after, item.claims, item.failures,
-                item.first_failed_at, item.deferrals, item.first_deferred_at, None, summary, now_us,
-            )
-        )  # fmt: skip
-        for lane, position in (
-            (item.source_lane, item.source_position),
-            (item.target_lane, item.target_position),
-        ):
-            if lane is not None and position is not None:
-                gone.append((lane, position))
-                if held[lane].holder == item.id:
-                    held[lane].hold(None)
-    if ends:
-        yield from fetch(SETTLE, ends=ends, now_us=now_us)
-        yield from lane_store.drop_entries(gone)
-        yield from lane_store.promote(
-            held,
-            {item.source_lane for item in waiting if item.source_lane is not None},
-            {item.target_lane for item in waiting if item.target_lane is not None},
-            now_us,
-        )
+    if waiting:
+        yield from fetch(SETTLE, ends=[_cancelled(item, summary, now_us) for item in waiting], now_us=now_us)
+        yield from _withdraw(waiting, held, now_us)
     if running:
         yield from fetch(REQUEST_CANCEL, ids=[(item.id,) for item in running], now_us=now_us)
-    return {
-        item.id: Cancelled.CANCELLED
-        if item.state in WAITING
-        else Cancelled.REQUESTED
-        if item.state is State.PROCESSING
-        else Cancelled.ENDED
-        for item in items.values()
-    }
+    return {item.id: _cancellation(item.state) for item in items.values()}
+
+
+def _cancelled(item: Item, summary: str, now_us: int) -> tuple[Any, ...]:
+    state = TRANSITIONS[(item.state, Event.CANCEL)]
+    return (
+        item.id, state.value, item.run_after, item.claims, item.failures, item.first_failed_at, item.deferrals,
+        item.first_deferred_at, item.expiries, None, summary, now_us,
+    )  # fmt: skip
+
+
+def _withdraw(waiting: list[Item], held: dict[str, Lane], now_us: int) -> Txn[None]:
+    """Take waiting items out of their lanes; what stood behind them may be next."""
+    gone: list[tuple[str, int]] = []
+    for item in waiting:
+        if item.source_lane is not None and item.source_position is not None:
+            gone.append((item.source_lane, item.source_position))
+        if item.target_lane is not None and item.target_position is not None:
+            gone.append((item.target_lane, item.target_position))
+            if held[item.target_lane].holder == item.id:
+                held[item.target_lane].hold(None)
+    yield from lane_store.drop_entries(gone)
+    yield from lane_store.promote(held, _sources(waiting), _targets(waiting), now_us)
+
+
+def _cancellation(before: State) -> Cancelled:
+    if before in WAITING or before is State.CANCELLED:
+        return Cancelled.CANCELLED
+    return Cancelled.REQUESTED if before is State.PROCESSING else Cancelled.ENDED
+
+
+def _sources(items: Iterable[Item]) -> set[str]:
+    return {item.source_lane for item in items if item.source_lane is not None}
+
+
+def _targets(items: Iterable[Item]) -> set[str]:
+    return {item.target_lane for item in items if item.target_lane is not None}
 
 
 def bring_forward(subject_id: str, family: str) -> Txn[bool]:
-    """Make a waiting item of this subject due now: something it waits for has happened. False when none waits."""
+    """Make waiting items of this subject due now: what they wait for has happened. False when none is active.
+
+    An item whose lane makes it wait still waits for its turn.
+    """
     found = yield from fetch(FOR_SUBJECT, subject_id=subject_id, family=family)
+    held = yield from lane_store.lock(lane for row in found for lane in (row[1], row[2]))
     items = yield from lock_items(row[0] for row in found)
     now_us = yield from clock()
-    waiting = [item for item in items.values() if item.state in WAITING]
-    if waiting:
-        yield from fetch(ADVANCE, due=[(item.id,) for item in waiting], now_us=now_us)
-        ready = [
-            (
-                item.family,
-                Shelf.OPEN.value,
-                item.scope.org,
-                item.scope.installation,
-                now_us,
-                item.id,
-                item.target_lane,
-            )
-            for item in waiting
-        ]
-        yield from insert_many(work_ready, READY_COLUMNS, ready, skip_conflicts=True)
-        yield from notify([topic(family)])
-    return bool(waiting) or any(item.state is State.PROCESSING for item in items.values())
+    early = [item for item in items.values() if item.state in WAITING and item.run_after > now_us]
+    if early:
+        yield from fetch(ADVANCE, due=[(item.id,) for item in early], now_us=now_us)
+        yield from lane_store.set_entries(
+            (item.target_lane, item.target_position, int(_is_head(item, held)), now_us)
+            for item in early
+            if item.target_lane is not None and item.target_position is not None
+        )
+        yield from lane_store.promote(held, _sources(early), _targets(early), now_us)
+        free = [item for item in early if item.source_lane is None and item.target_lane is None]
+        yield from add_ready(ready_row(item, Shelf.OPEN, now_us) for item in free)
+        yield from notify(topic(item.family) for item in free)
+        yield from lane_store.save(held.values())
+    return any(item.state not in TERMINAL for item in items.values())
+
+
+def _is_head(item: Item, held: dict[str, Lane]) -> bool:
+    return item.source_lane is None or held[item.source_lane].nominee == item.id
 
 
 def release_head(lane_name: str, item_id: str) -> Txn[bool]:
@@ -326,5 +321,4 @@ def release_head(lane_name: str, item_id: str) -> Txn[bool]:
     yield from lane_store.drop_entries([(lane_name, item.source_position)])
     yield from lane_store.promote(held, {lane_name}, set(), now_us)
     yield from lane_store.save(held.values())
-    yield from notify([topic(item.family)])
     return True

@@ -56,6 +56,7 @@ work_ready = sa.Table(
     sa.Column("installation", IDENTITY, primary_key=True),
     sa.Column("due", MICROSECONDS, primary_key=True, autoincrement=False),
     sa.Column("item_id", IDENTITY, primary_key=True),
+    sa.Column("source_lane", IDENTITY),
     sa.Column("target_lane", IDENTITY),
     sqlite_with_rowid=False,
 )
@@ -87,3 +88,15 @@ work_lane_entry = sa.Table(
     sqlite_with_rowid=False,
 )
 """The items of a lane that have not ended; `open` when nothing but the lane itself keeps one waiting."""
+
+work_claimer = sa.Table(
+    "work_claimer",
+    metadata,
+    sa.Column("owner", IDENTITY, primary_key=True),
+    sa.Column("family", IDENTITY, primary_key=True),
+    sa.Column("token", IDENTITY, nullable=False),
+    sa.Column("items", IDENTITY, nullable=False),
+    sa.Column("claimed_at", MICROSECONDS, nullable=False),
+    **HOT_ROW,
+)
+"""What each process claimed last: a claim whose commit was not answered finds its own result here (PROTOCOL T5)."""

@@ -63,6 +63,17 @@ async def test_the_secret_of_the_current_generation_is_given(database: Database)
         await connect(service)
 
 
+async def test_the_id_of_a_name_is_read_once(database: Database) -> None:
+    service = principals(database)
+    with pytest.raises(MissingOrDenied):
+        await service.id_of("acme", "main", "crm")
+    principal = await connect(service)
+    reads = Reads(database)
+    for _ in range(3):
+        assert await service.id_of("acme", "main", "crm") == principal.id
+    assert reads.count == 1
+
+
 async def test_many_calls_read_once_an_interval(database: Database) -> None:
     clock = Clock()
     service = principals(database, clock)

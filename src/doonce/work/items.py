@@ -1,0 +1,156 @@
+"""Rows of work items and of their ready hints: reading, locking, putting back, dropping.
+
+Everybody locks items in order of their ids (PROTOCOL T4). A ready row only says *look at this item at this time*: it
+may be missing, doubled or out of date, and the decision is always taken on the locked item (W7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.statement import Dialect, DialectName, Statement
+from doonce.db.transaction import Row, Txn, fetch, insert_many
+from doonce.work.model import Item, Scope, Shelf, State
+from doonce.work.tables import work_item, work_ready
+
+ITEM_COLUMNS = tuple(column.name for column in work_item.c)
+READ_COLUMNS = (
+    "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
+    "source_lane", "source_position", "target_lane", "target_position", "state", "run_after", "attempts", "claims",
+    "failures", "first_failed_at", "deferrals", "first_deferred_at", "expiries", "alone", "lease_owner",
+    "lease_token", "lease_until", "ownership_epoch", "cancel_requested", "predecessor",
+)  # fmt: skip
+
+READY_COLUMNS = tuple(column.name for column in work_ready.c)
+ReadyKey = tuple[str, int, str, str, int, str]
+ReadyRow = tuple[str, int, str, str, int, str, str | None, str | None]
+READY_KEY = ("family", "shelf", "org", "installation", "due", "item_id")
+
+
+def _lock_items(dialect: Dialect, *, skip_locked: bool) -> sa.Select[Any]:
+    return _plain_items(dialect).order_by(work_item.c.id).with_for_update(skip_locked=skip_locked)
+
+
+def _plain_items(dialect: Dialect) -> sa.Select[Any]:
+    ids = dialect.batch("ids", id=IDENTITY)
+    return sa.select(*[work_item.c[name] for name in READ_COLUMNS]).where(
+        work_item.c.id.in_(sa.select(ids.c.id).select_from(ids.source))
+    )
+
+
+def _drop_ready(dialect: Dialect) -> sa.Delete:
+    keys = dialect.batch(
+        "keys",
+        family=IDENTITY,
+        shelf=COUNT,
+        org=IDENTITY,
+        installation=IDENTITY,
+        due=MICROSECONDS,
+        item_id=IDENTITY,
+    )
+    if dialect.name is not DialectName.POSTGRESQL:
+        return sa.delete(work_ready).where(
+            sa.tuple_(*[work_ready.c[name] for name in READY_KEY]).in_(
+                sa.select(*[keys.c[name] for name in READY_KEY]).select_from(keys.source)
+            )
+        )
+    free = work_ready.alias("free")
+    return sa.delete(work_ready).where(
+        sa.literal_column("work_ready.ctid").in_(
+            sa.select(sa.literal_column("free.ctid"))
+            .select_from(
+                keys.source.join(free, sa.and_(*[free.c[name] == keys.c[name] for name in READY_KEY]))
+            )
+            .with_for_update(skip_locked=True, of=free)
+        )
+    )
+
+
+PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
+LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
+LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(dialect, skip_locked=True))
+DROP_READY = Statement("work.drop_ready", _drop_ready)
+
+
+def read_item(row: Row) -> Item:
+    """The item of a row that has `READ_COLUMNS`."""
+    return Item(
+        id=row[0],
+        family=row[1],
+        scope=Scope(row[2], row[3]),
+        subject_kind=row[4],
+        subject_id=row[5],
+        view_digest=row[6],
+        capability_version=row[7],
+        source_lane=row[8],
+        source_position=row[9],
+        target_lane=row[10],
+        target_position=row[11],
+        state=State(row[12]),
+        run_after=row[13],
+        attempts=row[14],
+        claims=row[15],
+        failures=row[16],
+        first_failed_at=row[17],
+        deferrals=row[18],
+        first_deferred_at=row[19],
+        expiries=row[20],
+        alone=bool(row[21]),
+        lease_owner=row[22],
+        lease_token=row[23],
+        lease_until=row[24],
+        ownership_epoch=row[25],
+        cancel_requested=bool(row[26]),
+        predecessor=row[27],
+    )
+
+
+def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
+    """Lock these items in order of their ids; a missing one is absent from the result."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    rows = yield from fetch(LOCK_ITEMS, ids=[(item_id,) for item_id in wanted])
+    return {row[0]: read_item(row) for row in rows}
+
+
+def lock_free_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
+    """Lock those of these items that nobody else has locked; the others are absent from the result."""
+    rows = yield from fetch(LOCK_FREE_ITEMS, ids=[(item_id,) for item_id in sorted(set(ids))])
+    return {row[0]: read_item(row) for row in rows}
+
+
+def topic(family: str) -> str:
+    """What a family's claimers wait on."""
+    return f"work:{family}"
+
+
+def ready_key(item: Item, shelf: Shelf, due: int) -> ReadyKey:
+    """The key of an item's hint at one time."""
+    return (item.family, shelf.value, item.scope.org, item.scope.installation, due, item.id)
+
+
+def ready_row(item: Item, shelf: Shelf, due: int) -> ReadyRow:
+    """An item's hint at one time. It names the lanes, so that a claim can lock them before the item."""
+    return (*ready_key(item, shelf, due), item.source_lane, item.target_lane)
+
+
+def add_ready(rows: Iterable[ReadyRow]) -> Txn[None]:
+    """Put hints there that are not there yet."""
+    yield from insert_many(
+        work_ready, READY_COLUMNS, sorted(rows, key=lambda row: row[:6]), skip_conflicts=True
+    )
+
+
+def drop_ready(keys: Iterable[ReadyKey]) -> Txn[None]:
+    """Take away hints that no other claimer is just looking at; what is left loses the compare-and-swap later.
+
+    Waiting for one instead could be a deadlock: its claimer may be waiting for a lane that this transaction holds.
+    """
+    listed = list(keys)
+    if listed:
+        yield from fetch(DROP_READY, keys=listed)
