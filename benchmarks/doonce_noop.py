@@ -10,7 +10,7 @@ import uvloop
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import Tally, cpu_us, rss_mb
 from benchmarks.doonce_schema import DEPLOYMENT, make_tables, own
-from benchmarks.server import settle_down
+from benchmarks.tidy import settle_down
 from doonce.app.metrics import Metrics
 from doonce.base.ids import new_id
 from doonce.db.database import Database, open_database
@@ -45,7 +45,7 @@ def prepare(setting: Setting) -> None:
     """Make the tables and put the items there."""
     make_tables(setting.database)
     uvloop.run(_prepare(setting))
-    settle_down(setting.database)
+    uvloop.run(settle_down(setting.database))
 
 
 async def _prepare(setting: Setting) -> None:

@@ -7,22 +7,24 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from doonce.db.schema import clock as clock_table
 from doonce.db.schema import metadata
 from doonce.db.transaction import Txn, clock, insert_many
 from doonce.ownership.store import COLUMNS
 from doonce.ownership.tables import work_ownership
 
 DEPLOYMENT = "bench"
-OWNERS = ("commands", "effects", "links", "ownership", "principals", "work")
+OWNERS = ("catalog", "commands", "effects", "links", "ownership", "principals", "trust", "work")
 
 
 def make_tables(url: str) -> None:
     """Every owner's tables."""
     for owner in OWNERS:
         importlib.import_module(f"doonce.{owner}.tables")
-    plain = url.replace("postgresql://", "postgresql+psycopg://")
-    engine = sa.create_engine(plain)
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(clock_table).values(id=1, now_us=0))
     engine.dispose()
 
 

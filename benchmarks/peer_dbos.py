@@ -11,7 +11,7 @@ import uvloop
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import Tally, cpu_us, rss_mb
 from benchmarks.peer_call import Caller
-from benchmarks.server import settle_down
+from benchmarks.tidy import settle_down
 from benchmarks.workload import check_arrivals, make_contacts
 
 POLL_SECONDS = 0.01
@@ -53,7 +53,7 @@ class Adapter:
 def prepare(setting: Setting) -> None:
     """Make its tables and enqueue the workflows; it has no bulk call, so many share a transaction."""
     uvloop.run(_prepare(setting))
-    settle_down(setting.database)
+    uvloop.run(settle_down(setting.database))
 
 
 async def _prepare(setting: Setting) -> None:

@@ -18,7 +18,7 @@ from pgqueuer.queries import Queries
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import Tally, cpu_us, rss_mb
 from benchmarks.peer_call import Caller
-from benchmarks.server import settle_down
+from benchmarks.tidy import settle_down
 from benchmarks.workload import check_arrivals, make_contacts
 
 ROWS_A_CALL = 1_000
@@ -31,7 +31,7 @@ async def _queries(url: str) -> Queries:
 def prepare(setting: Setting) -> None:
     """Install its schema and put the jobs there."""
     uvloop.run(_prepare(setting))
-    settle_down(setting.database)
+    uvloop.run(settle_down(setting.database))
 
 
 async def _prepare(setting: Setting) -> None:

@@ -47,16 +47,3 @@ def fresh_databases(server_url: str, count: int) -> Iterator[list[str]]:
             for name in names:
                 server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
-
-def settle_down(url: str) -> None:
-    """What autovacuum and the checkpointer do on a queue that has run for a while, done before the clock starts."""
-    with psycopg.connect(url, autocommit=True) as database:
-        database.execute("VACUUM ANALYZE")
-        database.execute("CHECKPOINT")
-
-
-def count(url: str, query: sql.SQL) -> int:
-    """The one number that a query answers."""
-    with psycopg.connect(url) as database:
-        row = database.execute(query).fetchone()
-    return int(row[0]) if row else 0
