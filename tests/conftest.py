@@ -24,11 +24,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what kills, and what needs PostgreSQL: by its fixtures, or by a parameter that says so in its id."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if "kill_seed" in fixtures:
             item.add_marker("kill")
-        if POSTGRES_FIXTURES & fixtures:
+        if POSTGRES_FIXTURES & fixtures or "postgresql" in item.name.lower():
             item.add_marker("postgresql")
 
 

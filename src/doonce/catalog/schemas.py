@@ -14,6 +14,8 @@ from doonce.base.json import JsonValue, canonical
 
 MESSAGE_CHARACTERS_MAX: Final = 300
 
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
 _MASK: Final = "the value"
 _ANNOTATIONS: Final = frozenset({"$schema", "$comment", "title", "description", "examples", "deprecated"})
 _LEAVES: Final = frozenset(
@@ -45,6 +47,10 @@ def check_schema(schema: object) -> Mapping[str, Any]:
         raise Invalid(
             'a payload schema is closed: "additionalProperties": false',
             hint="list every field under properties",
+        )
+    if schema.get("$schema", DIALECT) != DIALECT:
+        raise Invalid(
+            "a payload schema has one dialect", hint=f'write "$schema": "{DIALECT}", or leave it out'
         )
     _check_keywords(schema, "#")
     try:

@@ -185,7 +185,7 @@ def encoded_path(name: str, value: str) -> str:
     for segment in segments:
         if not segment or segment in _DOTS or "\\" in segment:
             raise Invalid(
-                f"{name} must be path segments joined by single slashes", hint='for example "alice/contacts"'
+                f"{name} must be path segments joined by single slashes", hint='for example "team/shared"'
             )
     return "/".join(quote(segment, safe="") for segment in segments)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
-from doonce.db.statement import DialectName, sqlalchemy_dialect
+from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
 from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn, lock_number
 
 T = TypeVar("T")
@@ -88,6 +88,7 @@ class PostgresqlDriver:
         self._idle: list[PooledConnection] = []
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
+        self._array_encoders: dict[tuple[str, tuple[str, ...]], list[Callable[[Sequence[Any]], Any]]] = {}
         self._listener: asyncpg.Connection[Any] | None = None
         self._closed = False
 
@@ -138,7 +139,10 @@ class PostgresqlDriver:
             compiled = call.statement.postgresql
             return await connection.fetch(compiled.text, *compiled.arguments(call.params))
         if isinstance(call, InsertMany):
-            await connection.fetch(self._insert_text(call), *zip(*call.rows, strict=True))
+            encoders = self._encoders(call)
+            columns = zip(*call.rows, strict=True)
+            arrays = [encode(column) for encode, column in zip(encoders, columns, strict=True)]
+            await connection.fetch(self._insert_text(call), *arrays)
             return None
         if isinstance(call, ReadClock):
             return (await connection.fetch(CLOCK))[0][0]
@@ -165,6 +169,12 @@ class PostgresqlDriver:
             raise RolledBack("the server rolled back instead of committing")
         if connection.warnings:
             raise CommitUnknown(f"the server warned while committing: {connection.warnings[0]}")
+
+    def _encoders(self, call: InsertMany) -> list[Callable[[Sequence[Any]], Any]]:
+        key = (call.table.name, call.columns)
+        if key not in self._array_encoders:
+            self._array_encoders[key] = [array_encoder(call.table.c[name].type) for name in call.columns]
+        return self._array_encoders[key]
 
     def _insert_text(self, call: InsertMany) -> str:
         key = (call.table.name, call.columns, call.skip_conflicts)
@@ -233,11 +243,9 @@ class PostgresqlDriver:
                 await raw.close(timeout=2)
 
 
-def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:
+def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:  # noqa: FBT001
     """INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
-    arrays = [
-        sa.bindparam(name, type_=postgresql_dialect.ARRAY(_plain(table.c[name].type))) for name in columns
-    ]
+    arrays = [array_parameter(name, table.c[name].type) for name in columns]
     source = (
         sa.func.unnest(*arrays)
         .table_valued(*[sa.column(name) for name in columns])
@@ -252,11 +260,6 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     if tuple(compiled.positiontup) != columns:
         raise TypeError(f"the columns of {table.name} compiled in another order")
     return str(compiled.string)
-
-
-def _plain(kind: sa.types.TypeEngine[Any]) -> sa.types.TypeEngine[Any]:
-    """The array element of a column type, without collation."""
-    return sa.Text() if isinstance(kind, sa.String) else kind
 
 
 def classify(error: Exception) -> DatabaseFault:

@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import asyncpg as postgresql_asyncpg
 from sqlalchemy.sql.expression import FromClause
 
+from doonce.db.arrays import integer_array, text_array
 from doonce.db.transaction import Params
 
 
@@ -48,10 +49,7 @@ class Dialect:
         """Declare a batch parameter: a list of tuples in the order of `columns` (no bytes: use `insert_many`)."""
         self.batches[name] = columns
         if self.name is DialectName.POSTGRESQL:
-            arrays = [
-                sa.bindparam(f"{name}__{column}", type_=postgresql.ARRAY(kind))
-                for column, kind in columns.items()
-            ]
+            arrays = [array_parameter(f"{name}__{column}", kind) for column, kind in columns.items()]
             declared = [sa.column(column, kind) for column, kind in columns.items()]
             return Batch(sa.func.unnest(*arrays).table_valued(*declared).render_derived(name=name))
         source = (
@@ -117,14 +115,15 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A positional parameter that is one column of a batch, as an array."""
+    """A positional parameter that is one column of a batch, as an array literal."""
 
     name: str
     position: int
+    encode: Callable[[Sequence[Any]], Any]
 
     def value(self, params: Params) -> Any:
         """The driver's argument."""
-        return [row[self.position] for row in params[self.name]]
+        return self.encode([row[self.position] for row in params[self.name]])
 
 
 Slot = Scalar | Constant | Rows | Column
@@ -169,6 +168,22 @@ class Statement:
         return self.sqlite if dialect is DialectName.SQLITE else self.postgresql
 
 
+def array_parameter(name: str, kind: sa.types.TypeEngine[Any]) -> sa.ColumnElement[Any]:
+    """A parameter that takes one column of many rows on PostgreSQL, in the form that `array_encoder` gives it."""
+    plain = sa.Text() if isinstance(kind, sa.String) else kind
+    array = postgresql.ARRAY(plain)
+    if isinstance(plain, sa.LargeBinary):
+        return sa.bindparam(name, type_=array)
+    return sa.cast(sa.bindparam(name, type_=sa.Text()), array)
+
+
+def array_encoder(kind: sa.types.TypeEngine[Any]) -> Callable[[Sequence[Any]], Any]:
+    """How the values of such a column are handed to the driver."""
+    if isinstance(kind, sa.LargeBinary):
+        return list
+    return integer_array if isinstance(kind, sa.Integer) else text_array
+
+
 def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
     """SQLAlchemy's compiler for a dialect, with the parameter style of the raw driver."""
     if name is DialectName.SQLITE:
@@ -198,5 +213,5 @@ def _slot(
         return Rows(key, tuple(at for at, kind in enumerate(kinds) if isinstance(kind, sa.Integer)))
     name, _, column = key.partition("__")
     if name in batches and column in batches[name]:
-        return Column(name, list(batches[name]).index(column))
+        return Column(name, list(batches[name]).index(column), array_encoder(batches[name][column]))
     return Constant(constants[key]) if key in constants else Scalar(key)

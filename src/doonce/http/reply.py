@@ -131,8 +131,7 @@ class ReplyReader:
 
     def on_message_begin(self) -> None:
         if self._state is _State.COMPLETE:
-            self.reusable = False
-            raise _Stop
+            raise _Stop  # something follows the reply: `feed` sees to the connection
 
     def on_status(self, reason_phrase: bytes) -> None:
         self._count_head(len(reason_phrase))

@@ -87,7 +87,7 @@ _HOLDING: Final[dict[HeadPolicy, tuple[OutboxState, ...]]] = {
 
 
 def _claim(policy: HeadPolicy) -> Statement:
-    def build(_engine: Engine) -> Executable:
+    def build(engine: Engine) -> Executable:
         row = outbox.alias("candidate")
         earlier = outbox.alias("earlier")
         # Lane positions are drawn under the lane's lock until commit, so no earlier row can appear later.
@@ -111,6 +111,9 @@ def _claim(policy: HeadPolicy) -> Statement:
             .limit(given("rows_max"))
             .with_for_update(skip_locked=True, of=row)
         )
+        if engine == "postgresql":
+            # In a CTE it runs once; a subquery may be planned as the inner side of a loop, and claim too much.
+            due = select(due.cte("due").c.outbox_id)
         return (
             update(outbox)
             .where(_c.outbox_id.in_(due))
@@ -167,11 +170,7 @@ def record_acceptance(_engine: Engine) -> Executable:
 def record_rejection(_engine: Engine) -> Executable:
     return (
         update(outbox)
-        .where(
-            _c.outbox_id == given("id"),
-            one_of(_c.state, UNADMITTED),
-            _c.command_id.is_(None),
-        )
+        .where(_c.outbox_id == given("id"), one_of(_c.state, UNADMITTED))
         .values(
             state=constant(OutboxState.REJECTED),
             receipt_id=given("receipt"),

@@ -105,16 +105,14 @@ outbox: Final = Table(
 
 _c = outbox.c
 
-# The first two hold only rows that are still to be handed over (where an engine has no partial indexes, the
-# state among the columns does it), so neither the search for due rows nor the question "is an earlier row of
-# this lane open?" ever walks through history.
+# Partial indexes, on rows that are still to be handed over: neither the search for due rows nor the question
+# "is an earlier row of this lane open?" ever walks through history.
 _PENDING: Final = _c.state == OutboxState.PENDING.value
 _OPEN: Final = _c.state.in_([state.value for state in OPEN])
 _LEASED: Final = _c.lease_token.is_not(None)
 
 Index(
     "doonce_outbox_due",
-    _c.state,
     _c.due_at_us,
     _c.outbox_id,
     sqlite_where=_PENDING,
@@ -125,7 +123,6 @@ Index(
     _c.org,
     _c.installation,
     _c.source_lane,
-    _c.state,
     _c.lane_position,
     sqlite_where=_OPEN,
     postgresql_where=_OPEN,

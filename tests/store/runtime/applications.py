@@ -120,7 +120,7 @@ def asyncio_engine(address: str) -> AsyncEngine:
         username=str(parts.get("user")),
         password=parts.get("password"),  # type: ignore[arg-type]  # libpq's values are texts here
         host=str(parts.get("host")),
-        port=int(parts.get("port", 5432)),
+        port=int(str(parts.get("port", 5432))),
         database=str(parts.get("dbname")),
     )
     schema_name = str(parts["options"]).partition("search_path=")[2]

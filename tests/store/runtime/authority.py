@@ -1,5 +1,6 @@
 """The oracle: what the service promises about handoff keys, in forty lines and without a database (§6.1)."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,12 @@ class Authority:
     faults: list[str] = field(default_factory=list)
     refusals: dict[str, DoonceError] = field(default_factory=dict)
     clock_us: int = 0
+    accepted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def first_accepted(self) -> str:
+        """Wait for an acceptance and return the first one's key."""
+        await self.accepted.wait()
+        return self.accepted_order[0]
 
     async def accept(self, requests: Sequence[AcceptRequest]) -> Sequence[Admission | Refused]:
         fault = self._fault()
@@ -109,6 +116,7 @@ class Authority:
         )
         if accepted:
             self.accepted_order.append(request.key)
+            self.accepted.set()
         return self.admissions[request.key]
 
     def _fault(self) -> str:

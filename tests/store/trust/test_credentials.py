@@ -74,6 +74,7 @@ async def test_f6_a_revoked_credential_is_unauthenticated_here_at_once_and_elsew
     issued, token = await credentials.issue("acme", "main", ["crm.sync"])
     _, other = await credentials.issue("acme", "main", ["crm.sync"])
     await credentials.verify(token)
+    await elsewhere.verify(token)
     first = await elsewhere.revoke(issued.id)
     assert first.state is CredentialState.REVOKED
     assert await elsewhere.revoke(issued.id) == first

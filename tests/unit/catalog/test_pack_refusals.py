@@ -85,6 +85,9 @@ REFUSED = {
     "two places for one value": ('{ json = "/error/code" }', '{ json = "/a", header = "b" }', "json", "exactly one place"),
     "a lane that names nothing": ('target_lane = "{remote_id}"', 'target_lane = "items"', "target_lane", "the one thing"),
     "a repeated list entry": ('"label", "price"', '"label", "label"', "fields", "twice"),
+    "a boolean for a number": ('settle_after = "60s"', 'settle_after = "60s"\nresponse_bytes_max = true', "response_bytes_max", "not a boolean"),
+    "a number for a boolean": ('settle_after = "60s"', 'settle_after = "60s"\nduplicates_rejected = 1', "duplicates_rejected", "not a whole number"),
+    "over the response bound": ('settle_after = "60s"', 'settle_after = "60s"\nresponse_bytes_max = 1048577', "response_bytes_max", "outside 1 to 1048576"),
     "a bad name": ('name = "shop"', 'name = "Shop"', "name", "spelled"),
 }  # fmt: skip
 
@@ -141,6 +144,23 @@ SCHEMA_FAULTS = {
             "additionalProperties": False,
         },
         "canonical",
+    ),
+    "another dialect": (
+        {
+            "$schema": "http://127.0.0.1:1/draft.json",
+            "type": "object",
+            "properties": {"label": {"type": "string"}},
+            "additionalProperties": False,
+        },
+        "one dialect",
+    ),
+    "a format that nothing checks": (
+        {
+            "type": "object",
+            "properties": {"label": {"type": "string", "format": "email"}},
+            "additionalProperties": False,
+        },
+        "format is not a keyword",
     ),
     "a wrong keyword type": (
         {"type": "object", "properties": {"a": {"type": "txt"}}, "additionalProperties": False},

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from doonce.http import Go, Replied, Unanswered
+from doonce.http import Go, Replied, Unanswered, connection
 
 from .raw import OK, SECOND_NS, Peer, asking, connected, permit, replying, send, serving, until
 
@@ -109,11 +109,17 @@ async def test_a_reply_cut_off_by_the_deadline_keeps_its_status(begun: bytes, st
         assert (sent.status, sent.complete, sent.reason) == (status, False, "the deadline passed")
 
 
-async def test_the_deadline_is_counted_on_the_given_clock_not_on_the_loops() -> None:
+async def test_the_deadline_is_counted_on_the_given_clock_not_on_the_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The loop's clock stands still in suspend; a clock that jumps stands for one that does not."""
+    monkeypatch.setattr(connection, "_DEADLINE_TICK_NS", SECOND_NS // 200)
     jumped_ns = 0
+    looked = 0
 
     def clock_ns() -> int:
+        nonlocal looked
+        looked += 1
         return 1_000 * SECOND_NS + jumped_ns
 
     async def script(peer: Peer) -> None:
@@ -127,6 +133,9 @@ async def test_the_deadline_is_counted_on_the_given_clock_not_on_the_loops() -> 
 
         task = asyncio.create_task(send(client, asking(server.origin), gate=gate))
         await until(lambda: server.received)
+        before = looked
+        await until(lambda: looked > before + 3)
+        assert not task.done()
         jumped_ns = 3600 * SECOND_NS
         async with asyncio.timeout(5):
             assert await task == Unanswered("the deadline passed")

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from doonce.http import Client, ClientSettings, Go, NotSent, Replied, Stage
+from doonce.http import Client, ClientSettings, Go, NotSent, Replied, Stage, Stop
 
-from .raw import OK, SECOND_NS, Peer, answer_all, asking, connected, permit, send, serving, until
+from .raw import SECOND_NS, Peer, answer_all, asking, connected, permit, replying, send, serving, until
 
 MILLISECOND_NS = 1_000_000
 
@@ -77,24 +77,30 @@ async def test_a_waiter_goes_on_however_the_holder_ends(ending: str) -> None:
 
 @pytest.mark.parametrize("freed", ["connection", "slot"])
 async def test_what_is_handed_to_a_waiter_that_leaves_at_that_moment_is_not_lost(freed: str) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        peer.write(OK if freed == "connection" else b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n")
-        await answer_all(peer)
-
+    """The holder's step that frees it and the waiter's cancellation fall into one turn of the loop."""
+    once = b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"
     settings = ClientSettings(connections_per_origin_max=1)
-    async with serving(script) as server, connected(server.origin, settings) as client:
-        for turns in range(12):
-            held, task = await holding(client, server.origin)
-            waiting = asyncio.create_task(send(client, asking(server.origin)))
-            await asyncio.sleep(0)
-            held.released.set()
-            await task
-            for _ in range(turns):
-                await asyncio.sleep(0)
+    async with serving(replying(once)) as server, connected(server.origin, settings) as client:
+        released = asyncio.Event()
+
+        async def gate() -> Go | Stop:
+            await released.wait()
+            return Stop("enough") if freed == "connection" else permit()
+
+        async def holder() -> None:
+            await send(client, asking(server.origin), gate=gate)
             waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-            assert isinstance(await send(client, asking(server.origin)), Replied)
+
+        holding_it = asyncio.create_task(holder())
+        await until(lambda: server.peers)
+        waiting = asyncio.create_task(send(client, asking(server.origin)))
+        await asyncio.sleep(0)
+        released.set()
+        await holding_it
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        sent = await send(client, asking(server.origin), connect_timeout_ns=SECOND_NS)
+        assert isinstance(sent, Replied)
 
 
 async def test_a_cancelled_opening_gives_its_slot_back() -> None:
