@@ -17,7 +17,7 @@ class Measurement:
 
     `module` is in this package. `options` reach `prepare(setting)` and `run(setting)` beside the addresses. `gives`:
     the names of the values, without which a run counts as failed. `databases`: how many fresh ones it gets.
-    `rounds_max` bounds a measurement that takes long.
+    `engine`: "postgresql", "sqlite", or "" for a measurement without a database.
     """
 
     name: str

@@ -70,8 +70,10 @@ class Claimer:
         await fill(self.database, self.rows)
 
     def median_us(self) -> float:
-        """Of the looks after the first few."""
-        return statistics.median(self.took_us[WARM_UP:])
+        """Of the looks since the last answer."""
+        median_us = statistics.median(self.took_us)
+        self.took_us.clear()
+        return median_us
 
 
 def _end(claims: list[Claimed]) -> Txn[list[Settled]]:
@@ -79,10 +81,20 @@ def _end(claims: list[Claimed]) -> Txn[list[Settled]]:
 
 
 async def _run(setting: Setting) -> Values:
-    rows: int = setting.options["rows"]
-    few, many = (Claimer(open_database(url), rows) for url in setting.databases)
-    for _ in range(WARM_UP + setting.options["looks"]):
-        await few.look()
-        await many.look()
+    few, many = (Claimer(open_database(url), setting.options["rows"]) for url in setting.databases)
+    for claimer in (few, many):
+        for _ in range(WARM_UP):
+            await claimer.look()
+        claimer.took_us.clear()
+    series: list[tuple[float, float]] = []
+    for _ in range(setting.options["series"]):
+        for _ in range(setting.options["looks"]):
+            await few.look()
+            await many.look()
+        series.append((few.median_us(), many.median_us()))
     await asyncio.gather(few.database.close(), many.database.close())
-    return {"few_us": few.median_us(), "many_us": many.median_us()}
+    return {
+        "few_us": statistics.median(few_us for few_us, _ in series),
+        "many_us": statistics.median(many_us for _, many_us in series),
+        "ratio": statistics.median(many_us / few_us for few_us, many_us in series),
+    }

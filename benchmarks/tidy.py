@@ -1,4 +1,4 @@
-"""What autovacuum and the checkpointer do on a queue that has run for a while, done before the clock starts."""
+"""What autovacuum does on a queue that has run for a while, done before the clock starts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import asyncpg
 
 
 async def settle_down(url: str) -> None:
-    """Vacuum, analyze, and write out what preparing has left in memory. Nothing to do on SQLite."""
+    """Vacuum and analyze. Nothing to do on SQLite."""
     if not url.startswith("postgresql"):
         return
     connection = await asyncpg.connect(url)
     await connection.execute("VACUUM ANALYZE")
-    await connection.execute("CHECKPOINT")
     await connection.close()

@@ -17,6 +17,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import asyncpg as postgresql_asyncpg
+from sqlalchemy.sql import visitors
 from sqlalchemy.sql.expression import FromClause
 
 from doonce.db.arrays import integer_array, text_array
@@ -131,10 +132,15 @@ Slot = Scalar | Constant | Rows | Column
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """SQL text of one dialect and the source of each of its positional parameters."""
+    """SQL text of one dialect and the source of each of its positional parameters.
+
+    `writes`: the table that it changes, if it changes one and answers no rows. `touches`: every table it names.
+    """
 
     text: str
     slots: tuple[Slot, ...]
+    writes: str | None = None
+    touches: frozenset[str] = frozenset()
 
     def arguments(self, params: Params) -> list[Any]:
         """The positional arguments for a driver."""
@@ -193,12 +199,19 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
 
 def _compile(build: Build, name: DialectName) -> Compiled:
     dialect = Dialect(name)
-    compiled = build(dialect).compile(
-        dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True}
-    )
+    built = build(dialect)
+    compiled = built.compile(dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True})
     constants = {key: value for key, value in compiled.params.items() if value is not None}
     slots = [_slot(key, dialect.batches, constants) for key in _positions(compiled)]
-    return Compiled(" ".join(compiled.string.split()), tuple(slots))
+    touches = frozenset(part.name for part in visitors.iterate(built) if isinstance(part, sa.Table))
+    return Compiled(" ".join(compiled.string.split()), tuple(slots), _written(built), touches)
+
+
+def _written(built: sa.sql.ClauseElement) -> str | None:
+    """The table that a statement without rows changes."""
+    if isinstance(built, sa.Update | sa.Delete | sa.Insert) and not built.exported_columns:
+        return cast("sa.Table", built.table).name
+    return None
 
 
 def _positions(compiled: Any) -> Sequence[str]:
