@@ -16,14 +16,16 @@ from doonce.base.ids import new_id
 from doonce.catalog.service import Views
 from doonce.commands.service import Acceptor
 from doonce.db.database import Database
+from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
+from doonce.effects.caller import Caller, DispatchSettings
 from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
 from doonce.effects.model import Question, Start
+from doonce.effects.outbound import ClientSettings, EgressPolicy, Outbound
 from doonce.effects.reconcile import claim_questions
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
-from doonce.effects.service import Caller, Dispatcher, DispatchSettings
+from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
-from doonce.http import Client, ClientSettings, EgressPolicy
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
@@ -56,17 +58,6 @@ class EngineSettings:
 
 
 @dataclass(slots=True)
-class Parts:
-    """What the engine is made of; tests and the API use them directly."""
-
-    database: Database
-    views: Views
-    principals: Principals
-    acceptor: Acceptor
-    metrics: Metrics
-
-
-@dataclass(slots=True)
 class Running:
     """The tasks of a started engine."""
 
@@ -94,13 +85,12 @@ class Engine:
         self.views = Views(database)
         self.principals = Principals(database, vault)
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
-        self._client = Client(egress, settings.client)
-        self._inbox_client = Client(inbox_egress, ClientSettings())
+        self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
         self._identity = Identity(settings.deployment, new_id("prc"))
         self._gate = ProcessGate()
         self._running = Running()
-        self.dispatch_open = True
+        self.gate = DispatchGate(open=True, reason="")
 
     async def scopes(self) -> Sequence[Scope]:
         """The installations that this process may work for: those with a published view."""
@@ -135,8 +125,7 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._running.tasks, return_exceptions=True)
         self._running = Running()
-        await self._client.close()
-        await self._inbox_client.close()
+        await self._outbound.close()
         await self.database.close()
 
     def failed(self) -> BaseException | None:
@@ -147,7 +136,10 @@ class Engine:
         return None
 
     def _may_claim(self) -> bool:
-        return self.dispatch_open
+        return self.gate.open
+
+    def _closed_by(self) -> str:
+        return "" if self.gate.open else self.gate.reason
 
     def _effect_worker(self) -> Worker[Start]:
         settings = self.settings.effects
@@ -194,7 +186,7 @@ class Engine:
 
     def _completion_worker(self) -> Worker[Completion]:
         completer = Completer(
-            self.database, self.views, self._inbox_client, self._inboxes, self.settings.completion
+            self.database, self.views, self._outbound.inboxes, self._inboxes, self.settings.completion
         )
         worker = self._worker(
             FamilyWork(
@@ -212,11 +204,12 @@ class Engine:
     def _caller(self) -> Caller:
         return Caller(
             self.database,
-            self._client,
+            self._outbound.providers,
             self.principals,
             self.settings.deployment,
             self.metrics,
             self.settings.dispatch,
+            self._closed_by,
         )
 
     def _worker(self, family: FamilyWork[Any], settings: WorkerSettings) -> Worker[Any]:

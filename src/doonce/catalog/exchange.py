@@ -1,12 +1,10 @@
 """What goes to a provider and what comes back, as plain values."""
 
-from dataclasses import dataclass
-
+from doonce.base.records import Record
 from doonce.catalog.model import Outcome, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenRequest:
+class FrozenRequest(Record, frozen=True):
     """A rendered request, without the secret: the same bytes on every attempt (PROTOCOL F5).
 
     `target` is relative to `origin` (path and query); `headers` hold no secret; `body_sha256` is
@@ -22,8 +20,7 @@ class FrozenRequest:
     idempotency_key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Record, frozen=True):
     """An answer with a status; where it was cut, malformed or over a bound, `complete` is False."""
 
     status: int
@@ -38,8 +35,7 @@ class Response:
         return values[0] if len(values) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Classified:
+class Classified(Record, frozen=True):
     """What one attempt's end means.
 
     `result` is a JSON object for the application (None where there is none), `retry_after_us` the provider's
@@ -59,8 +55,7 @@ class Classified:
     receipt: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Record, frozen=True):
     """What a probe's answer proves about an attempt.
 
     `names_attempt` says that the evidence cannot stem from anything else, so that a lane need not be held to

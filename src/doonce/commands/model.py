@@ -12,9 +12,9 @@ A handoff is terminal at birth. The first writer of a key wins; the loser gets t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from doonce.base.records import Record
 from doonce.work.model import LanePolicy, Scope
 
 
@@ -53,8 +53,7 @@ class CommandState(str, Enum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record, frozen=True):
     """The frozen request, rendered once: every attempt of the command sends exactly these bytes (PROTOCOL F5)."""
 
     method: str
@@ -66,8 +65,7 @@ class Request:
     idempotency_key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pins:
+class Pins(Record, frozen=True):
     """What a command was accepted under. A change of any closes its dispatch; none is ever looked up again."""
 
     view_digest: str
@@ -77,8 +75,7 @@ class Pins:
     link_version: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record, frozen=True):
     """An accepted command, immutable."""
 
     id: str
@@ -97,8 +94,7 @@ class Command:
     accepted_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class HandoffClaim:
+class HandoffClaim(Record, frozen=True):
     """What a caller says of a handoff key; all of it is compared with what is stored (authority §6.1)."""
 
     key: str
@@ -109,8 +105,7 @@ class HandoffClaim:
     payload_digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Record, frozen=True):
     """One command to accept. Ids and the nonce are made before the transaction (PROTOCOL T1, T7)."""
 
     handoff: HandoffClaim
@@ -129,8 +124,7 @@ class Acceptance:
     target_lane: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Record, frozen=True):
     """A wish that a handoff key may never be accepted."""
 
     handoff: HandoffClaim
@@ -139,8 +133,7 @@ class Rejection:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Record, frozen=True):
     """The terminal fact of a handoff key, and whether this very request made it."""
 
     key: str
@@ -152,8 +145,7 @@ class Admitted:
     first: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictFound:
+class ConflictFound(Record, frozen=True):
     """The key is there with another scope, payload or outbox id. Nothing of the stored row is disclosed."""
 
     key: str
@@ -163,8 +155,7 @@ class ConflictFound:
 Admission = Admitted | ConflictFound
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHandoff:
+class StoredHandoff(Record, frozen=True):
     """A handoff row as stored; `applied` tells whether its command is there."""
 
     claim: HandoffClaim
@@ -204,8 +195,7 @@ def judge_admission(stored: StoredHandoff, asked: HandoffClaim, nonce: str) -> A
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEnd:
+class CommandEnd(Record, frozen=True):
     """The end of a command: one row, written with whatever ended it. `result_json` is what the application hears."""
 
     command_id: str

@@ -14,7 +14,7 @@ from doonce.base.errors import Conflict, DoonceError, MissingOrDenied, Quarantin
 from doonce.base.ids import new_id, new_token
 from doonce.base.keys import frame, parse_handoff_key
 from doonce.base.limits import LIMITS, check_text
-from doonce.catalog.compile import Operation
+from doonce.catalog.compile import BindingView, Operation
 from doonce.catalog.model import LinkUse
 from doonce.catalog.render import render, target_lane
 from doonce.catalog.service import Views
@@ -86,7 +86,14 @@ class Acceptor:
     async def accept_one(self, identity: Identity, request: AcceptRequest) -> WireAdmission:
         """Admit one request, or raise what is wrong with it: nothing was written then."""
         scope = trusted_scope(identity, request.scope, request.key)
-        acceptance = await self._prepare(scope, request)
+        try:
+            acceptance = await self._prepare(scope, request)
+        except DoonceError:
+            # a retry after a lost response still gets its receipt, whatever has changed since (PROTOCOL F2)
+            (known,) = await self._database.read(store.find, [_claim(scope, request)])
+            if known is None:
+                raise
+            return _answer(known)
         return _answer(await self._accepts.submit(acceptance))
 
     async def reject(self, identity: Identity, request: RejectRequest) -> WireAdmission:
@@ -101,7 +108,7 @@ class Acceptor:
         )
         operation = view.operation(request.operation)
         principal = await self._principals.find(scope.org, scope.installation, view.document.principal)
-        link = await self._link(scope, principal.id, operation, request)
+        link = await self._link(scope, principal.id, link_kind(view, operation), operation, request)
         command_id = new_id("cmd")
         remote_id = link.remote_id if link is not None else None
         frozen = render(view, request.operation, request.payload, remote_id=remote_id, command_id=command_id)
@@ -140,12 +147,10 @@ class Acceptor:
         )
 
     async def _link(
-        self, scope: WorkScope, principal_id: str, operation: Operation, request: AcceptRequest
+        self, scope: WorkScope, principal_id: str, kind: str, operation: Operation, request: AcceptRequest
     ) -> RemoteLink | None:
-        contract = operation.contract
-        if contract.link in (LinkUse.NONE, LinkUse.CREATES):
+        if operation.contract.link in (LinkUse.NONE, LinkUse.CREATES):
             return None
-        kind = contract.object or ""
         if request.link is not None:
             found = (await self._database.read(links.get, [request.link])).get(request.link)
         else:
@@ -165,6 +170,11 @@ class Acceptor:
                 "the link to the remote record is not active", hint="resume it, or adopt a new one"
             )
         return found
+
+
+def link_kind(view: BindingView, operation: Operation) -> str:
+    """What the links of an operation's records are called: its object, or the pack where it declares none."""
+    return operation.contract.object or view.document.pack.rpartition("@")[0]
 
 
 def trusted_scope(identity: Identity, asked: HandoffScope, key: str) -> WorkScope:

@@ -6,13 +6,13 @@ statement after the insert, by nonce (T7).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
+from doonce.base.digests import PREFIX, digest_document
 from doonce.commands.model import (
     Acceptance,
     Admission,
@@ -48,14 +48,13 @@ CONFLICT_SLOTS = 16
 GENERATION_ENDED = "generation_ended"
 
 
-def _lock_handoffs(dialect: Dialect) -> sa.Select[Any]:
+def _handoffs(dialect: Dialect) -> sa.Select[Any]:
     keys = dialect.batch("keys", key=IDENTITY)
     return (
         sa.select(*handoff.c, command.c.id.label("applied"))
         .select_from(handoff.outerjoin(command, command.c.id == handoff.c.command_id))
         .where(handoff.c.key.in_(sa.select(keys.c.key).select_from(keys.source)))
         .order_by(handoff.c.key)
-        .with_for_update(of=handoff)
     )
 
 
@@ -71,7 +70,10 @@ def _load_ends(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
-LOCK_HANDOFFS = Statement("commands.lock_handoffs", _lock_handoffs)
+FIND_HANDOFFS = Statement("commands.find_handoffs", _handoffs)
+LOCK_HANDOFFS = Statement(
+    "commands.lock_handoffs", lambda dialect: _handoffs(dialect).with_for_update(of=handoff)
+)
 LOAD = Statement("commands.load", _load_commands)
 LOAD_ENDS = Statement("commands.load_ends", _load_ends)
 
@@ -120,6 +122,17 @@ def reject(rejections: Sequence[Rejection]) -> Txn[list[Admission]]:
     admissions = [judge_admission(stored[r.handoff.key], r.handoff, r.nonce) for r in rejections]
     yield from _quarantine([r.handoff for r in rejections], admissions, now_us)
     return admissions
+
+
+def find(claims: Sequence[HandoffClaim]) -> Txn[list[Admission | None]]:
+    """What is stored for each key, judged; None where nothing is. A fact once committed is one for ever, so a plain
+    read may repeat it; that nothing is there proves nothing.
+    """
+    rows = yield from fetch(FIND_HANDOFFS, keys=[(key,) for key in sorted({claim.key for claim in claims})])
+    stored = {row["key"]: _stored(row) for row in rows}
+    return [
+        judge_admission(stored[claim.key], claim, "") if claim.key in stored else None for claim in claims
+    ]
 
 
 def load(ids: Iterable[str]) -> Txn[dict[str, Command]]:
@@ -222,7 +235,8 @@ def _command_row(a: Acceptance, now_us: int) -> tuple[Any, ...]:
     pins, request, claim = a.pins, a.request, a.handoff
     return (
         a.command_id, Origin.RUNTIME.value, claim.key, claim.scope.org, claim.scope.installation, claim.capability,
-        a.operation, a.local_ref, claim.outbox_id, claim.payload_digest, a.payload, a.remote_id, pins.view_digest, pins.principal_id,
+        a.operation, a.local_ref, claim.outbox_id, claim.payload_digest, a.payload, a.remote_id, pins.view_digest,
+        pins.principal_id,
         pins.generation, pins.link_id, pins.link_version, request.method, request.origin, request.target,
         msgspec.json.encode(request.headers).decode(), request.body, request.body_digest, request.idempotency_key,
         now_us,
@@ -277,14 +291,23 @@ def read_command(row: Row) -> Command:
     )
 
 
+def _pins_of(claim: HandoffClaim) -> tuple[str, ...]:
+    scope = claim.scope
+    return (
+        scope.org,
+        scope.installation,
+        claim.capability,
+        claim.binding_digest,
+        claim.outbox_id,
+        claim.payload_digest,
+    )
+
+
 def _quarantine(claims: Sequence[HandoffClaim], admissions: Sequence[Admission], now_us: int) -> Txn[None]:
     rows = []
     for claim, admission in zip(claims, admissions, strict=True):
         if isinstance(admission, ConflictFound):
-            seen = "\x00".join(
-                (claim.outbox_id, claim.payload_digest, claim.scope.org, claim.scope.installation)
-            )
-            asked = hashlib.sha256(seen.encode()).hexdigest()
+            asked = digest_document("doonce.conflict.v1", [*_pins_of(claim)])[len(PREFIX) :]
             rows.append(
                 (
                     claim.key, int(asked[:8], 16) % CONFLICT_SLOTS, asked, admission.mismatch, claim.outbox_id,

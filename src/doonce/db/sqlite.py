@@ -32,6 +32,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.sidefile import note_if_older, open_side_file, remember_time
 from doonce.db.statement import DialectName
 from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn
 
@@ -39,6 +40,7 @@ T = TypeVar("T")
 ADVANCE_CLOCK = (
     "UPDATE doonce_clock SET now_us = max(now_us + 1, doonce_host_us()) WHERE id = 1 RETURNING now_us"
 )
+CLOCK_AS_STORED = "SELECT now_us FROM doonce_clock WHERE id = 1"
 READ_CLOCK = "SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1"
 DRIVER_ERRORS = (sqlite3.Error, ValueError, OverflowError)
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "glusterfs", "ceph"}
@@ -106,8 +108,8 @@ class SqliteDriver:
         while (job := self._jobs.get()) is not None:
             factory, future, loop = job
             try:
-                connection = connection or self._connect()
                 side = open_side_file(self.path) if side is None else side
+                connection = connection or self._connect_to_write(side)
                 outcome: Any = self._write(connection, side, factory)
                 error: BaseException | None = None
             except BaseException as caught:  # noqa: BLE001  # the caller's to raise; this thread goes on
@@ -123,6 +125,21 @@ class SqliteDriver:
             connection.close()
         if side is not None:
             os.close(side)
+
+    def _connect_to_write(self, side: int) -> sqlite3.Connection:
+        connection = self._connect()
+        fcntl.flock(side, fcntl.LOCK_EX)
+        try:  # before the first write, after which a copy from before would look current (PROTOCOL S2)
+            note_if_older(side, _time(connection.execute(CLOCK_AS_STORED).fetchall()))
+        except sqlite3.Error as error:
+            connection.close()
+            raise classify(error) from error
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            fcntl.flock(side, fcntl.LOCK_UN)
+        return connection
 
     def _write(self, connection: sqlite3.Connection, side: int, factory: Callable[[], Txn[T]]) -> T:
         fcntl.flock(side, fcntl.LOCK_EX)
@@ -285,30 +302,6 @@ def _roll_back(connection: sqlite3.Connection) -> bool:
     except sqlite3.Error:
         return False
     return True
-
-
-def side_file(path: Path) -> Path:
-    """The file beside the database that queues its writers."""
-    return path.with_name(path.name + "-doonce")
-
-
-def open_side_file(path: Path) -> int:
-    """Open, or make, the side file of a database."""
-    try:
-        return os.open(side_file(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Disconnected(f"cannot open {side_file(path)}: {error.strerror}") from error
-
-
-def remember_time(side: int, now_us: int) -> None:
-    """Note the newest committed time. Not flushed: after a power cut it may lag, never lead a durable commit."""
-    os.pwrite(side, b"%020d\n" % now_us, 0)
-
-
-def remembered_time(side: int) -> int:
-    """The newest committed time this host knows of, or 0."""
-    text = os.pread(side, 20, 0)
-    return int(text) if text.isdigit() else 0
 
 
 def refuse_network_file_system(path: Path) -> None:

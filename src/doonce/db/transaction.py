@@ -9,9 +9,10 @@ catch one and go on (PROTOCOL T1).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from doonce.base.records import Record
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -26,18 +27,17 @@ class Row(Protocol):
     """One result row, read by position or by column name."""
 
     def __getitem__(self, key: int | str, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Record, frozen=True):
     """Run one statement and resume with all its rows."""
 
     statement: Statement
     params: Params
 
 
-@dataclass(frozen=True, slots=True)
-class InsertMany:
+class InsertMany(Record, frozen=True):
     """Insert plain rows; `skip_conflicts` leaves an existing key alone (a later locking read tells who won, T7)."""
 
     table: sa.Table
@@ -46,8 +46,7 @@ class InsertMany:
     skip_conflicts: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReadClock:
+class ReadClock(Record, frozen=True):
     """Resume with the database's time in integer microseconds UTC, read now, after whatever locks are held.
 
     `steady`: resume with None instead while that time cannot be trusted to pace work (PROTOCOL C1).
@@ -56,16 +55,14 @@ class ReadClock:
     steady: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LockNames:
+class LockNames(Record, frozen=True):
     """Hold named locks until the end of the transaction; sorted by the driver, shared or exclusive."""
 
     names: tuple[str, ...]
     exclusive: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(Record, frozen=True):
     """Wake whoever waits on a topic, once the commit is durable. A hint: it may be lost, so waiters also poll."""
 
     topics: tuple[str, ...]

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 import structlog
 
 from doonce.base.errors import DoonceError
+from doonce.base.records import Record
 from doonce.base.secrets import Secret
 from doonce.catalog.model import CompletionMode
 from doonce.catalog.service import Views
@@ -48,8 +49,7 @@ def _attempts(dialect: Dialect) -> sa.Select[Any]:
 ATTEMPTS = Statement("completions.attempts", _attempts)
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Record, frozen=True):
     """A claimed completion: the command, and its end or the attempt that nobody knows the outcome of."""
 
     claimed: Claimed
@@ -97,7 +97,9 @@ def notice_of(completion: Completion) -> CompletionNotice | None:
     if completion.attempt_id is not None:
         if end is not None:
             return None
-        return _notice(command, CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since)
+        return _notice(
+            command, CompletionOutcome.UNKNOWN, "{}", completion.attempt_id, completion.unknown_since
+        )
     if end is None:
         return None
     outcome = CompletionOutcome(end.ended_as.value)
@@ -133,7 +135,9 @@ class CompletionSettings:
     """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week."""
 
     policy: RetryPolicy = field(
-        default_factory=lambda: RetryPolicy(base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
+        default_factory=lambda: RetryPolicy(
+            base_us=500_000, cap_us=60_000_000, failing_us_max=604_800_000_000
+        )
     )
     call_budget_ns: int = 10_000_000_000
 
@@ -186,17 +190,16 @@ class Completer:
 
     async def _tell(self, completion: Completion) -> tuple[Event, str]:
         command = completion.command
-        notice = notice_of(completion)
-        if command is None or notice is None:
-            return (
-                Event.SKIP,
-                "the command has ended since" if command is not None else "there is no such command",
-            )
+        if command is None:
+            return Event.SKIP, "there is no such command"
         try:
             view = await self._views.get(command.pins.view_digest)
             policy = view.policies.completion
             if policy.mode is CompletionMode.PULL:
                 return Event.SUCCEED, "left to be asked for"
+            notice = notice_of(completion)
+            if notice is None:
+                return Event.SKIP, "the command has ended since"
             inbox = self._inboxes.get(policy.url_name or "")
             if inbox is None:
                 return Event.RETRY, f"no inbox named {policy.url_name!r} is configured"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
 
+from doonce.base.records import Record
 from doonce.catalog.model import Outcome
 from doonce.commands import store as commands
 from doonce.commands.model import Command, EndedAs
@@ -53,8 +53,7 @@ def _end(dialect: Dialect) -> sa.Update:
 END = Statement("effects.end", _end)
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Record, frozen=True):
     """How the live claimant of an effect says that its attempt ended.
 
     `attempt_id` may be an attempt that an earlier claimant left open: the next one settles it first.

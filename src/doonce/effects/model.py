@@ -14,9 +14,9 @@ item that it was made for, in the same transaction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from doonce.base.records import Record
 from doonce.catalog.model import Outcome, Verdict
 from doonce.commands.model import Command, EndedAs
 from doonce.work.model import Claimed, Event, Item, RetryPolicy
@@ -45,8 +45,7 @@ class EvidenceKind(str, Enum):
     NO_ANSWER = "no_answer"
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Record, frozen=True):
     """One attempt as its row has it; times are microseconds UTC of the database."""
 
     id: str
@@ -67,8 +66,7 @@ class Attempt:
     """Until when bytes of this attempt may still arrive: dispatch + send window + the pack's `settle_after`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Record, frozen=True):
     """What was seen after the claim was lost: append-only, and no transition by itself."""
 
     id: str
@@ -79,16 +77,14 @@ class Evidence:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Record, frozen=True):
     """A successor's predecessor attempt, and the evidence that its verdict had seen (PROTOCOL H4)."""
 
     attempt_id: str
     evidence_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Record, frozen=True):
     """A claimed effect, ready to go: either a fresh prepared attempt, or an open one to settle first."""
 
     claimed: Claimed
@@ -103,8 +99,7 @@ class Start:
     lineage: Lineage | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Record, frozen=True):
     """How one attempt ended, as its live claimant says, and what the policy needs to know.
 
     `effect_free` tells that nothing happened: nothing was sent, or the provider's contract proves it of this answer.
@@ -123,8 +118,7 @@ class Ending:
     jitter: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Record, frozen=True):
     """What the pinned view says about ending attempts of one command."""
 
     policy: RetryPolicy
@@ -139,8 +133,7 @@ class Unresolved(str, Enum):
     EARLIER = "earlier"
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
+class NextStep(Record, frozen=True):
     """What an outcome makes of its work item and command; all of it happens in one transaction."""
 
     outcome: Outcome
@@ -234,8 +227,7 @@ def judge_mark(
     return RefusedMark.CANCELLED if cancelled else None
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(Record, frozen=True):
     """The attempt is durably `dispatched`: bytes may leave now, on the connection held, until the send-by time."""
 
     dispatched_at: int
@@ -245,8 +237,7 @@ class Marked:
 MarkResult = Marked | RefusedMark
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record, frozen=True):
     """A claimed reconciliation: the attempt in question and all that is known of it."""
 
     claimed: Claimed
@@ -259,8 +250,7 @@ class Question:
     decided: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicted:
+class Verdicted(Record, frozen=True):
     """A verdict on an attempt, from a probe, late evidence or an operator, to be recorded as its disposition.
 
     `resend` asks for a successor when there was no effect; it is allowed only where the provider rejects duplicates,
@@ -276,8 +266,7 @@ class Verdicted:
     ends_rejected: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Disposition:
+class Disposition(Record, frozen=True):
     """The one verdict on an attempt whose outcome was unknown."""
 
     attempt_id: str

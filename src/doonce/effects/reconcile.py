@@ -7,12 +7,12 @@ Lock order: ownership, lanes, work items, attempts.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
 
+from doonce.base.records import Record
 from doonce.catalog.model import Verdict
 from doonce.commands import store as commands
 from doonce.commands.model import Command, EndedAs
@@ -115,8 +115,7 @@ def claim_questions(request: work.ClaimRequest) -> Txn[list[Question]]:
     return questions
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareProbe:
+class PrepareProbe(Record, frozen=True):
     """A probe to journal before it is sent: a read is an attempt like any other (PROTOCOL D5)."""
 
     claimed: Claimed
@@ -141,8 +140,7 @@ def prepare_probe(row: PrepareProbe) -> Txn[bool]:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(Record, frozen=True):
     """What a reconciliation concluded, or that it must look again.
 
     `probe_id` and `probe_ending` end the probe's own attempt. Without a verdict the item is tried again after
@@ -172,8 +170,7 @@ class Resolved(str, Enum):
     STALE = "stale"
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
+class _Subject(Record, frozen=True):
     """The locked rows that a resolution is about."""
 
     attempt: Attempt

@@ -6,9 +6,10 @@ provider rejects duplicates or the sender recorded that it had closed unsent (PR
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
+from msgspec.structs import replace
 
 from doonce.base.errors import DoonceError, Stale
 from doonce.base.ids import new_id
@@ -22,9 +23,7 @@ from doonce.commands.model import Command
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.effects import reconcile
-from doonce.effects.model import Attempt, Ending, EvidenceKind, Question, RefusedMark, Verdicted
-from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
-from doonce.effects.service import (
+from doonce.effects.caller import (
     LOST,
     Call,
     Caller,
@@ -34,6 +33,8 @@ from doonce.effects.service import (
     frozen_request,
     settle_us,
 )
+from doonce.effects.model import Attempt, Ending, EvidenceKind, Question, RefusedMark, Verdicted
+from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
 from doonce.http import Replied, Sent
 
 log = structlog.get_logger()

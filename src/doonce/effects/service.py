@@ -6,264 +6,46 @@ dispatcher has no retry of its own: whatever happens ends the attempt, and the k
 
 from __future__ import annotations
 
-import asyncio
 import random
-from dataclasses import dataclass, replace
-from typing import Protocol, assert_never
+from functools import lru_cache
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from doonce.base.errors import DoonceError, Stale
-from doonce.base.ids import new_id, new_token
-from doonce.base.secrets import Secret
-from doonce.catalog.auth import secret_headers
-from doonce.catalog.classify import (
-    CrashedState,
-    classify_response,
-    classify_unanswered,
-    classify_unsent,
-    may_replay,
-    settle_crash,
-)
+from doonce.catalog.classify import CrashedState, may_replay, settle_crash
 from doonce.catalog.compile import BindingView, Operation
-from doonce.catalog.exchange import Classified, FrozenRequest, Response
-from doonce.catalog.model import OperationContract, Outcome, ReplayKind
+from doonce.catalog.model import OperationContract, Outcome, Policies
 from doonce.catalog.service import Views
 from doonce.commands.model import Command
-from doonce.db.clock import boottime_ns
 from doonce.db.committer import Committer
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.effects import finish as finish_store
-from doonce.effects import store
-from doonce.effects.finish import Finish, Finished
-from doonce.effects.model import (
-    AttemptState,
-    Ending,
-    EvidenceKind,
-    Lineage,
-    Marked,
-    MarkResult,
-    NextStep,
-    RefusedMark,
-    Start,
-    Terms,
+from doonce.effects.caller import (
+    LOST,
+    Call,
+    Caller,
+    CallLog,
+    EffectObserver,
+    classify_sent,
+    ending_of,
+    frozen_request,
+    settle_us,
 )
-from doonce.effects.store import LateEvidence, MarkRequest
-from doonce.http import Bounds, Client, Go, NotSent, Replied, Request, Sent, Stage, Stop, Unanswered
-from doonce.principals.service import Principals
-from doonce.work.model import Claimed, RetryPolicy
+from doonce.effects.finish import Finish, Finished
+from doonce.effects.model import AttemptState, Ending, EvidenceKind, NextStep, RefusedMark, Start, Terms
+from doonce.http import NotSent, Stage
+from doonce.work.model import RetryPolicy
 
 log = structlog.get_logger()
-LOST = frozenset({RefusedMark.OWNERSHIP, RefusedMark.LEASE, RefusedMark.ATTEMPT})
-"""Refusals which mean that the work is somebody else's by now."""
+NO_VIEW = Terms(RetryPolicy(), wants_rejected_result=True)
+"""The policy for commands whose pinned view cannot be had: the defaults, until somebody restores it."""
 
 
-class EffectObserver(Protocol):
-    """Where the dispatcher reports what an operator looks for."""
-
-    def ended(self, operation: str, outcome: str) -> None: ...
-    def mark_refused(self, why: str) -> None: ...
-    def stale(self, family: str, step: str) -> None: ...
-    def flushed(self, operation: str, rows: int) -> None: ...
-    def call_took(self, operation: str, seconds: float) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchSettings:
-    """How calls are made. `margin_us`: what a lease outlasts its call by, so that its outcome can be stored."""
-
-    connect_timeout_ns: int = 5_000_000_000
-    margin_us: int = 10_000_000
-    evidence_tries_max: int = 40
-    evidence_pause_seconds: float = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call to make: an effect, or a probe for one. `started_ns` is set when its mark begins."""
-
-    claimed: Claimed
-    command: Command
-    attempt_id: str
-    view: BindingView
-    contract: OperationContract
-    request: FrozenRequest
-    lineage: Lineage | None
-    settle_us: int
-
-
-@dataclass(slots=True)
-class CallLog:
-    """What happened on the way: which fence refused the mark, and when it was made."""
-
-    refused: RefusedMark | None = None
-    marked: Marked | None = None
-    unsettled: bool = False
-
-
-class Caller:
-    """Makes one journaled call: connect, mark, send, and an honest answer. Shared by effects and probes."""
-
-    def __init__(
-        self,
-        database: Database,
-        client: Client,
-        principals: Principals,
-        deployment: str,
-        observer: EffectObserver,
-        settings: DispatchSettings,
-    ) -> None:
-        self._client = client
-        self._principals = principals
-        self._deployment = deployment
-        self._observer = observer
-        self._points = database.points
-        self._settings = settings
-        self._marks: Committer[MarkRequest, MarkResult] = Committer(
-            database, store.mark, key=lambda request: request.claimed.item.id, observer=observer
-        )
-        self._evidence: Committer[LateEvidence, None] = Committer(
-            database, store.append_evidence, key=lambda row: row.attempt_id, observer=observer
-        )
-
-    async def secret(self, command: Command, view: BindingView) -> dict[str, Secret]:
-        """The headers that carry the pinned generation's secret; raises `Stale` when that generation has ended."""
-        secret = await self._principals.secret(command.pins.principal_id, command.pins.generation)
-        return secret_headers(view.auth, secret)
-
-    async def make(self, call: Call, secrets: dict[str, Secret], note: CallLog) -> Sent:
-        """Send once, if every fence still holds; never raises for what the net or a fence does."""
-        contract = call.contract
-        bounds = Bounds(
-            body_bytes_max=contract.response_bytes_max, decompressed_bytes_max=contract.response_bytes_max
-        )
-        request = Request(
-            call.request.method,
-            call.request.origin,
-            call.request.target,
-            call.request.headers,
-            call.request.body,
-        )
-
-        async def gate() -> Go | Stop:
-            return await self._mark(call, note)
-
-        started_ns = boottime_ns()
-        sent = await self._client.send(
-            request,
-            secret_headers=secrets,
-            gate=gate,
-            connect_timeout_ns=self._settings.connect_timeout_ns,
-            bounds=bounds,
-            declared_origins=(call.request.origin,),
-        )
-        self._points.reach("call.answered")
-        self._observer.call_took(call.command.operation, (boottime_ns() - started_ns) / 1e9)
-        return sent
-
-    async def _mark(self, call: Call, note: CallLog) -> Go | Stop:
-        self._points.reach("call.connected")
-        started_ns = boottime_ns()
-        contract = call.contract
-        try:
-            result = await self._marks.submit(
-                MarkRequest(
-                    claimed=call.claimed,
-                    deployment=self._deployment,
-                    attempt_id=call.attempt_id,
-                    nonce=new_token(),
-                    principal_id=call.command.pins.principal_id,
-                    generation=call.command.pins.generation,
-                    link_id=call.command.pins.link_id,
-                    link_version=call.command.pins.link_version,
-                    request_digest=call.request.body_sha256,
-                    lineage=call.lineage,
-                    budget_us=contract.call_budget_us,
-                    margin_us=self._settings.margin_us,
-                    settle_us=call.settle_us,
-                )
-            )
-        except (DoonceError, DatabaseFault) as error:
-            note.unsettled = True  # perhaps dispatched in the journal; certainly not sent (PROTOCOL G3)
-            return Stop(f"the mark could not be made durable: {error}")
-        if isinstance(result, RefusedMark):
-            note.refused = result
-            self._observer.mark_refused(result.value)
-            return Stop(f"refused by the {result.value} fence")
-        note.marked = result
-        self._points.reach("call.marked")
-        return Go(
-            send_by_ns=started_ns + contract.send_window_us * 1000,
-            abort_at_ns=started_ns + contract.call_budget_us * 1000,
-        )
-
-    async def append(self, call: Call, kind: EvidenceKind, ending: Ending) -> None:
-        """Keep what was seen after the claim was lost, however long the database takes (PROTOCOL H4)."""
-        row = LateEvidence(
-            id=new_id("evd"),
-            attempt_id=call.attempt_id,
-            token=call.claimed.token,
-            kind=kind,
-            outcome=ending.outcome if kind is EvidenceKind.ANSWERED else None,
-            result_json=ending.result_json,
-            reason=ending.reason,
-        )
-        for _ in range(self._settings.evidence_tries_max):
-            try:
-                await self._evidence.submit(row)
-            except (DoonceError, DatabaseFault) as error:
-                log.warning(
-                    "late evidence could not be stored yet", attempt=call.attempt_id, error=str(error)
-                )
-                await asyncio.sleep(self._settings.evidence_pause_seconds)
-            else:
-                log.info(
-                    "late evidence stored", attempt=call.attempt_id, kind=kind.value, reason=ending.reason
-                )
-                return
-
-
-def ending_of(classified: Classified, contract: OperationContract, status: int | None) -> Ending:
-    """The journal's form of a classification. A read never has an effect to be unsure of."""
-    reads = contract.replay.kind is ReplayKind.READ
-    outcome = classified.outcome
-    return Ending(
-        outcome=outcome,
-        reason=classified.reason,
-        result_json=(classified.result or b"{}").decode(),
-        receipt_json=msgspec.json.encode(dict(classified.receipt)).decode(),
-        status=status,
-        retry_after_us=classified.retry_after_us or 0,
-        effect_free=reads or classified.effect_free or outcome is Outcome.RETRYABLE_PRE_DISPATCH,
-        jitter=random.random(),  # noqa: S311 (spreads retries; not a secret)
-    )
-
-
-def classify_sent(
-    contract: OperationContract, request: FrozenRequest, sent: Sent, *, earlier_maybe_sent: bool
-) -> tuple[Ending, EvidenceKind]:
-    """What the client saw, as the pack reads it (PROTOCOL D6), and as the kind of evidence it would be."""
-    match sent:
-        case Replied():
-            response = Response(sent.status, sent.headers, sent.body, sent.complete, sent.reason)
-            classified = classify_response(contract, request, response, earlier_maybe_sent=earlier_maybe_sent)
-            return ending_of(classified, contract, sent.status), EvidenceKind.ANSWERED
-        case NotSent():
-            unsent = classify_unsent(contract, sent.stage.value, sent.reason)
-            return ending_of(unsent, contract, None), EvidenceKind.CLOSED_UNSENT
-        case Unanswered():
-            return ending_of(
-                classify_unanswered(contract, sent.reason), contract, None
-            ), EvidenceKind.NO_ANSWER
-        case _:
-            assert_never(sent)
-
-
-def terms_of(view: BindingView) -> Terms:
+@lru_cache(maxsize=256)
+def terms_of(policies: Policies) -> Terms:
     """The binding's policy as the kernel uses it."""
-    policies = view.policies
     return Terms(
         policy=RetryPolicy(
             base_us=policies.retry_base_us,
@@ -275,11 +57,6 @@ def terms_of(view: BindingView) -> Terms:
         ),
         wants_rejected_result=policies.wants_rejected_result,
     )
-
-
-def settle_us(contract: OperationContract) -> int:
-    """How long after its mark bytes of a call may still arrive (PROTOCOL H3)."""
-    return contract.send_window_us + (contract.settle_after_us or contract.call_budget_us)
 
 
 class Dispatcher:
@@ -309,15 +86,19 @@ class Dispatcher:
         if command is None:
             log.error("a work item has no command", item=start.claimed.item.id)
             return
-        view = await self._views.get(command.pins.view_digest)
-        operation = view.operations[command.operation]
+        try:
+            view = await self._views.get(command.pins.view_digest)
+            operation = view.operations[command.operation]
+        except (DoonceError, KeyError) as error:
+            await self._without_view(start, command, str(error))
+            return
         if start.open_attempt is not None:
             await self._settle_open(start, command, view, operation)
             return
         now_us = start.claimed.lease_until - self._lease_us
         held = self._hold_back(start, operation.contract, now_us)
         if held is not None:
-            await self._finish(start, command, view, held)
+            await self._finish(start, command, terms_of(view.policies), held)
             return
         call = Call(
             claimed=start.claimed,
@@ -330,6 +111,14 @@ class Dispatcher:
             settle_us=settle_us(operation.contract),
         )
         await self._call(start, call)
+
+    async def _without_view(self, start: Start, command: Command, reason: str) -> None:
+        """The pinned view cannot be had: nothing is sent, and what was sent cannot be read as anything but unknown."""
+        attempt = start.open_attempt
+        sent = attempt is not None and attempt.state is AttemptState.DISPATCHED
+        outcome = Outcome.OUTCOME_UNKNOWN if sent else Outcome.RETRYABLE_PRE_DISPATCH
+        ending = Ending(outcome, f"the pinned view cannot be used: {reason}", effect_free=not sent)
+        await self._finish(start, command, NO_VIEW, replace(ending, jitter=random.random()))  # noqa: S311
 
     def _hold_back(self, start: Start, contract: OperationContract, now_us: int) -> Ending | None:
         """Why a prepared attempt is not sent at all."""
@@ -346,13 +135,14 @@ class Dispatcher:
 
     async def _call(self, start: Start, call: Call) -> None:
         note = CallLog()
+        terms = terms_of(call.view.policies)
         try:
             secrets = await self._caller.secret(call.command, call.view)
-        except Stale:
-            ended = Ending(
-                Outcome.RETRYABLE_PRE_DISPATCH, "the binding generation has ended", effect_free=True
-            )
-            await self._finish(start, call.command, call.view, replace(ended, give_up=True))
+        except DoonceError as error:
+            refused = Ending(Outcome.RETRYABLE_PRE_DISPATCH, f"no secret: {error.message}", effect_free=True)
+            jitter = random.random()  # noqa: S311 (spreads retries; not a secret)
+            refused = replace(refused, give_up=isinstance(error, Stale), jitter=jitter)
+            await self._finish(start, call.command, terms, refused)
             return
         sent = await self._caller.make(call, secrets, note)
         if note.refused in LOST:
@@ -367,7 +157,7 @@ class Dispatcher:
             )
         if isinstance(sent, NotSent) and sent.stage is Stage.WINDOW:
             log.info("sent nothing: the time to send by had passed", attempt=call.attempt_id)
-        finished = await self._finish(start, call.command, call.view, ending)
+        finished = await self._finish(start, call.command, terms, ending)
         if finished is not Finished.DONE and finished is not Finished.REPEATED and note.marked is not None:
             await self._caller.append(call, kind, ending)
 
@@ -388,7 +178,7 @@ class Dispatcher:
                 first_dispatched_at_us=start.first_dispatched_at,
             )
             ending = ending_of(crashed, operation.contract, None)
-        await self._finish(start, command, view, ending)
+        await self._finish(start, command, terms_of(view.policies), ending)
 
     def _from_evidence(self, start: Start) -> Ending | None:
         for seen in start.evidence:
@@ -398,16 +188,14 @@ class Dispatcher:
                 return Ending(seen.outcome, seen.reason, result_json=seen.result_json)
         return None
 
-    async def _finish(
-        self, start: Start, command: Command, view: BindingView, ending: Ending
-    ) -> Finished | None:
+    async def _finish(self, start: Start, command: Command, terms: Terms, ending: Ending) -> Finished | None:
         row = Finish(
             claimed=start.claimed,
             deployment=self._deployment,
             command=command,
             attempt_id=start.attempt_id,
             ending=ending,
-            terms=terms_of(view),
+            terms=terms,
             earlier=start.earlier,
         )
         try:
@@ -424,16 +212,3 @@ class Dispatcher:
     async def drain(self) -> None:
         """Wait for flushes under way."""
         await self._finishes.drain()
-
-
-def frozen_request(command: Command) -> FrozenRequest:
-    request = command.request
-    return FrozenRequest(
-        method=request.method,
-        origin=request.origin,
-        target=request.target,
-        headers=request.headers,
-        body=request.body,
-        body_sha256=request.body_digest,
-        idempotency_key=request.idempotency_key,
-    )

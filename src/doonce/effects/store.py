@@ -7,17 +7,17 @@ locked rows, after which the clock is read and written (T3, D2).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from doonce.base.records import Record
 from doonce.catalog.model import Outcome
 from doonce.commands import store as commands
 from doonce.commands.model import Command
 from doonce.db.schema import IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
+from doonce.db.transaction import Txn, clock, fetch, insert_many
 from doonce.effects.model import (
     Attempt,
     AttemptKind,
@@ -117,24 +117,15 @@ MARK = Statement("effects.mark", _mark)
 BUMP_EVIDENCE = Statement("effects.bump_evidence", _bump_evidence)
 
 
-def read_attempt(row: Row) -> Attempt:
-    """The attempt of a row that has `READ_COLUMNS`."""
-    return Attempt(
-        id=row[0],
-        kind=AttemptKind(row[1]),
-        subject_id=row[2],
-        work_id=row[3],
-        state=AttemptState(row[4]),
-        outcome=Outcome(row[5]) if row[5] is not None else None,
-        reason=row[6],
-        effect_free=bool(row[7]),
-        mark_nonce=row[8],
-        prepared_at=row[9],
-        dispatched_at=row[10],
-        settled_by=row[11],
-        evidence_version=row[12],
-        horizon_at=row[13],
-    )
+_KINDS = {kind.value: kind for kind in AttemptKind}
+_STATES = {state.value: state for state in AttemptState}
+_OUTCOMES: dict[str | None, Outcome | None] = {None: None} | {outcome.value: outcome for outcome in Outcome}
+
+
+def read_attempt(row: Iterable[Any]) -> Attempt:
+    """The attempt of a row that has `READ_COLUMNS`, in their order; whatever follows them is left alone."""
+    v = tuple(row)
+    return Attempt(v[0], _KINDS[v[1]], v[2], v[3], _STATES[v[4]], _OUTCOMES[v[5]], v[6], v[7] == 1, *v[8:14])
 
 
 def lock_attempts(ids: Iterable[str]) -> Txn[dict[str, Attempt]]:
@@ -176,8 +167,7 @@ def evidence_of(attempt_ids: Iterable[str]) -> Txn[dict[str, list[Evidence]]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareRequest:
+class PrepareRequest(Record, frozen=True):
     """A claim of effects; `attempt_ids` are made before the transaction, at least one per row it may take."""
 
     claim: work.ClaimRequest
@@ -265,8 +255,7 @@ def attempt_row(
     return tuple(values[name] for name in ATTEMPT_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class MarkRequest:
+class MarkRequest(Record, frozen=True):
     """A prepared attempt whose connection is open. `budget_us` is how long the call may take from now on.
 
     `settle_us`: send window plus the pack's in-flight horizon; until then bytes may still arrive (PROTOCOL H3).
@@ -346,8 +335,7 @@ def _unchanged(attempt: Attempt | None, lineage: Lineage) -> bool:
     return attempt is not None and attempt.evidence_version == lineage.evidence_version
 
 
-@dataclass(frozen=True, slots=True)
-class LateEvidence:
+class LateEvidence(Record, frozen=True):
     """What a sender saw after it had lost its claim, or could not store in time."""
 
     id: str

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from doonce.base.secrets import Secret
 from doonce.http.connection import Connection
-from doonce.http.dial import Dialer, Resolver, default_tls, system_resolver
+from doonce.http.dial import Dialer, Resolver, system_resolver
 from doonce.http.egress import EgressPolicy
 from doonce.http.model import (
     Bounds,
@@ -45,15 +45,15 @@ class ClientSettings:
 
     `connections_per_origin_max`: as many calls to one origin are in flight.
     `connections_max`: all origins together; keep it well below the limit of open files.
-    `idle_max_ns`: an unused connection is closed; shorter than the idle limits of common servers and load
-    balancers (15 to 60 s), so that ours is the side that closes.
-    `send_window_ns`: the longest that a held connection may wait for its gate before the first byte.
+    `send_window_ns`: the longest that a connection may have been quiet before a first byte, its wait for the
+    gate included; below the idle limit of common servers (5 s), so that a request never meets their close.
+    `idle_max_ns`: how much of that may be spent unused in the pool; the rest is left for the gate.
     """
 
     connections_per_origin_max: int = 128
     connections_max: int = 512
-    idle_max_ns: int = 10_000_000_000
-    send_window_ns: int = 5_000_000_000
+    send_window_ns: int = 4_500_000_000
+    idle_max_ns: int = 2_500_000_000
 
 
 class Client:
@@ -71,9 +71,7 @@ class Client:
         self._policy = policy
         self._settings = settings if settings is not None else ClientSettings()
         self._clock_ns = clock_ns
-        dialer = Dialer(
-            policy, tls=tls if tls is not None else default_tls(), resolver=resolver, clock_ns=clock_ns
-        )
+        dialer = Dialer(policy, tls=tls, resolver=resolver, clock_ns=clock_ns)
         self._pool = Pool(
             dialer,
             per_origin_max=self._settings.connections_per_origin_max,
@@ -129,16 +127,10 @@ class Client:
     async def _hold(self, origin: Origin, connect_timeout_ns: int) -> Connection | NotSent:
         if self._pool.closed:
             return NotSent(Stage.POOL, "the client is closed")
-        now_ns = self._clock_ns()
-        connection = self._pool.take(origin, now_ns)
-        if connection is None:
-            acquired = await self._pool.acquire(origin, connect_timeout_ns / 1e9)
-            if isinstance(acquired, NotSent):
-                return acquired
-            connection = acquired
-            now_ns = self._clock_ns()
-        connection.held_at_ns = now_ns
-        return connection
+        connection = self._pool.take(origin, self._clock_ns())
+        if connection is not None:
+            return connection
+        return await self._pool.acquire(origin, connect_timeout_ns / 1e9)
 
     async def _exchange(
         self, connection: Connection, raw: Secret, reply: ReplyReader, permit: Go
@@ -151,9 +143,9 @@ class Client:
         if now_ns > min(permit.send_by_ns, permit.abort_at_ns):
             connection.close_idle()
             return NotSent(Stage.WINDOW, "the time to send by has passed")
-        if now_ns - connection.held_at_ns > self._settings.send_window_ns:
+        if now_ns - connection.quiet_since_ns > self._settings.send_window_ns:
             connection.close_idle()
-            return NotSent(Stage.WINDOW, "the connection was held for longer than the send window")
+            return NotSent(Stage.WINDOW, "the connection was quiet for longer than the send window")
         done = connection.exchange(raw.reveal_bytes(), reply, permit.abort_at_ns, now_ns)
         try:
             sent = await done

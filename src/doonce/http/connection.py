@@ -31,7 +31,7 @@ def abortive(sock: socket.socket) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """A held or pooled connection.
+    """A held or pooled connection; `quiet_since_ns` is when it was opened or last read to the end of a reply.
 
     It is `usable` until anything at all happened on it that was not a complete exchange: the peer closed,
     or spoke unasked (a second reply, a time-out notice), or an exchange ended in another way. What HTTP/1.1
@@ -49,9 +49,8 @@ class Connection(asyncio.Protocol):
         "_spoiled",
         "_timer",
         "_transport",
-        "held_at_ns",
-        "idle_since_ns",
         "origin",
+        "quiet_since_ns",
         "tls",
     )
 
@@ -65,8 +64,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.origin = origin
         self.tls = origin.scheme == "https"
-        self.held_at_ns = 0
-        self.idle_since_ns = 0
+        self.quiet_since_ns = clock_ns()
         self._sock = sock
         self._clock_ns = clock_ns
         self._on_lost = on_lost
@@ -148,6 +146,7 @@ class Connection(asyncio.Protocol):
             timer.cancel()
         if not reply.reusable or transport is None or transport.get_write_buffer_size():
             self.abort()
+        self.quiet_since_ns = self._clock_ns()
         if done is not None and not done.done():
             done.set_result(reply.outcome())
 

@@ -43,7 +43,12 @@ class Dialer:
     """Opens connections. Every failure here is before the first byte, so each is a NotSent."""
 
     def __init__(
-        self, policy: EgressPolicy, *, tls: ssl.SSLContext, resolver: Resolver, clock_ns: Callable[[], int]
+        self,
+        policy: EgressPolicy,
+        *,
+        tls: ssl.SSLContext | None,
+        resolver: Resolver,
+        clock_ns: Callable[[], int],
     ) -> None:
         self._policy = policy
         self._tls = tls
@@ -116,7 +121,7 @@ class Dialer:
                     _, opened = await loop.create_connection(
                         connection,
                         sock=sock,
-                        ssl=self._tls,
+                        ssl=self._context(),
                         server_hostname=origin.host,
                         ssl_shutdown_timeout=_TLS_SHUTDOWN_S,
                     )
@@ -130,6 +135,12 @@ class Dialer:
             _close(sock)
             raise
         return opened
+
+    def _context(self) -> ssl.SSLContext:
+        """Made at the first use: loading the system's authorities takes tens of milliseconds."""
+        if self._tls is None:
+            self._tls = default_tls()
+        return self._tls
 
 
 def _close(sock: socket.socket) -> None:

@@ -60,7 +60,7 @@ class Pool:
             connection = site.idle.pop()
             if not connection.usable:
                 continue
-            if now_ns - connection.idle_since_ns > self._idle_max_ns:
+            if now_ns - connection.quiet_since_ns > self._idle_max_ns:
                 connection.close_idle()
                 continue
             return connection
@@ -98,7 +98,6 @@ class Pool:
         if waiter is not None:
             waiter.set_result(connection)
             return
-        connection.idle_since_ns = self._clock_ns()
         site.idle.append(connection)
         if self._sweeper is None:
             loop = asyncio.get_running_loop()
@@ -197,7 +196,7 @@ class Pool:
         candidates = [site.idle for site in self._sites.values() if site.idle]
         if not candidates:
             return False
-        oldest = min(candidates, key=lambda idle: idle[0].idle_since_ns)
+        oldest = min(candidates, key=lambda idle: idle[0].quiet_since_ns)
         oldest.pop(0).close_idle()
         return True
 
@@ -206,7 +205,7 @@ class Pool:
         now_ns = self._clock_ns()
         left = False
         for site in self._sites.values():
-            fresh = [c for c in site.idle if c.usable and now_ns - c.idle_since_ns <= self._idle_max_ns]
+            fresh = [c for c in site.idle if c.usable and now_ns - c.quiet_since_ns <= self._idle_max_ns]
             for connection in site.idle:
                 if connection.usable and connection not in fresh:
                     connection.close_idle()

@@ -222,19 +222,14 @@ def _lock_claimer_row(request: ClaimRequest) -> Txn[Row]:
 
 
 def _claimed_before(request: ClaimRequest, before: Row) -> Txn[list[Claimed]]:
-    poisons: dict[str, bool] = dict(msgspec.json.decode(before["items"]))
-    items = yield from lock_items(poisons)
+    taken: list[tuple[str, bool]] = msgspec.json.decode(before["items"])
+    items = yield from lock_items(item_id for item_id, _ in taken)
     return [
-        Claimed(
-            item,
-            request.token,
-            item.ownership_epoch,
-            item.lease_until,
-            item.lease_until + 1,
-            poisons[item.id],
-        )
-        for item in items.values()
-        if item.state is State.PROCESSING and item.lease_token == request.token
+        Claimed(item, request.token, item.ownership_epoch, item.lease_until, item.lease_until + 1, poison)
+        for item_id, poison in taken
+        if (item := items.get(item_id)) is not None
+        and item.state is State.PROCESSING
+        and item.lease_token == request.token
     ]
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, DialectName, Statement
-from doonce.db.transaction import Row, Txn, fetch, insert_many
+from doonce.db.transaction import Txn, fetch, insert_many
 from doonce.work.model import Item, Scope, Shelf, State
 from doonce.work.tables import work_item, work_ready
 
@@ -76,37 +76,16 @@ LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(
 DROP_READY = Statement("work.drop_ready", _drop_ready)
 
 
-def read_item(row: Row) -> Item:
-    """The item of a row that has `READ_COLUMNS`."""
+_STATES = {state.value: state for state in State}
+
+
+def read_item(row: Iterable[Any]) -> Item:
+    """The item of a row that has `READ_COLUMNS`, in their order."""
+    v = tuple(row)
+    where, counts, lease = v[4:12], v[13:21], v[22:26]
     return Item(
-        id=row[0],
-        family=row[1],
-        scope=Scope(row[2], row[3]),
-        subject_kind=row[4],
-        subject_id=row[5],
-        view_digest=row[6],
-        capability_version=row[7],
-        source_lane=row[8],
-        source_position=row[9],
-        target_lane=row[10],
-        target_position=row[11],
-        state=State(row[12]),
-        run_after=row[13],
-        attempts=row[14],
-        claims=row[15],
-        failures=row[16],
-        first_failed_at=row[17],
-        deferrals=row[18],
-        first_deferred_at=row[19],
-        expiries=row[20],
-        alone=bool(row[21]),
-        lease_owner=row[22],
-        lease_token=row[23],
-        lease_until=row[24],
-        ownership_epoch=row[25],
-        cancel_requested=bool(row[26]),
-        predecessor=row[27],
-    )
+        v[0], v[1], Scope(v[2], v[3]), *where, _STATES[v[12]], *counts, v[21] == 1, *lease, v[26] == 1, v[27]
+    )  # type: ignore[call-arg]  # the slices are as long as READ_COLUMNS says
 
 
 def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:

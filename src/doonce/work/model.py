@@ -19,8 +19,9 @@ Terminal rows never reopen: a replay is a new row that names the old one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from doonce.base.records import Record
 
 
 class State(str, Enum):
@@ -91,16 +92,14 @@ class Shelf(int, Enum):
     ALONE = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Record, frozen=True):
     """The organization and installation that a row belongs to and a worker may act for."""
 
     org: str
     installation: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewItem:
+class NewItem(Record, frozen=True):
     """A work item to insert. Ids are made by the caller, before the transaction (PROTOCOL T1).
 
     `delay_us` counts from the database's now. `inherits` names a terminal item whose lane positions this one takes
@@ -124,8 +123,7 @@ class NewItem:
     target_position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record, frozen=True):
     """A work item as its row has it. Times are microseconds UTC of the database."""
 
     id: str
@@ -157,8 +155,7 @@ class Item:
     predecessor: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Record, frozen=True):
     """An item under a live lease: what its holder names in every later step."""
 
     item: Item
@@ -203,8 +200,7 @@ def judge_claim(item: Item, now_us: int, *, alone: bool, expiries_max: int) -> t
     return ClaimVerdict.TAKE, 0
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Record, frozen=True):
     """Exponential backoff with full jitter. Times in microseconds.
 
     `tries_max` bounds what was sent; `failures_max` and `failing_us_max` bound failures before anything was sent;
@@ -229,8 +225,7 @@ class RetryPolicy:
         return failures >= self.failures_max or since >= self.failing_us_max
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Record, frozen=True):
     """How a live claimant gives up one item.
 
     `delay_us` is for RETRY and DEFER. `failed` counts a failure before dispatch. `hold_lane_for` passes the target

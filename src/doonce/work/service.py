@@ -233,7 +233,7 @@ class Worker(Generic[Unit]):
             await self._pause(self._settings.poll_seconds * random.uniform(0.5, 1.0))  # noqa: S311 (spreads polls)
 
     def _ready(self) -> bool:
-        return self._may_claim() and self._database.clock_watch.steady(boottime_ns() // 1000)
+        return self._may_claim() and self._database.steady()
 
     async def _wait_for_room(self) -> bool:
         self._room.clear()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 from tests.store.effects.world import ORG, World, make_world
 
 from doonce.base.ids import new_id, new_token
@@ -52,7 +52,11 @@ async def test_accepting_writes_handoff_command_and_one_work_item(world: World) 
     assert (admitted.state, admitted.command_id) == (HandoffState.COMMAND_ACCEPTED, acceptance.command_id)
     assert await counts(world) == (1, 1, 1, 0)
     stored = (await world.database.read(commands.load, [acceptance.command_id]))[acceptance.command_id]
-    assert (stored.request, stored.payload, stored.pins) == (acceptance.request, acceptance.payload, acceptance.pins)
+    assert (stored.request, stored.payload, stored.pins) == (
+        acceptance.request,
+        acceptance.payload,
+        acceptance.pins,
+    )
 
 
 async def test_t5_the_same_acceptance_again_is_the_same_admission(world: World) -> None:
@@ -125,7 +129,8 @@ async def test_f2_the_same_key_with_anything_else_is_quarantined(
         await world.reject(acceptance)
     before = await counts(world)
     other = replace(
-        world.acceptance("k1"), handoff=replace(acceptance.handoff, **change)  # type: ignore[arg-type]  # by axis
+        world.acceptance("k1"),
+        handoff=replace(acceptance.handoff, **change),  # type: ignore[arg-type]  # by axis
     )
     (found,) = await world.accept(other)
     assert found == ConflictFound(acceptance.handoff.key, axis)

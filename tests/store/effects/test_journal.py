@@ -69,7 +69,11 @@ async def question(world: World) -> Question:
 def verdict(found: Question, what: Verdict, **changes: object) -> Resolve:
     assert found.attempt is not None
     assert found.command is not None
-    values: dict[str, object] = {"verdict": what, "reason": "test", "evidence_version": found.attempt.evidence_version}
+    values: dict[str, object] = {
+        "verdict": what,
+        "reason": "test",
+        "evidence_version": found.attempt.evidence_version,
+    }
     return Resolve(
         claimed=found.claimed,
         deployment="default",
@@ -95,7 +99,11 @@ async def test_the_whole_way_ends_the_command_and_makes_its_completion(world: Wo
     assert step is not None
     assert start.command is not None
     end = (await world.database.read(commands.load_ends, [start.command.id]))[start.command.id]
-    assert (end.ended_as, end.result_json, end.attempt_id) == (EndedAs.ACCEPTED, '{"id":"501"}', start.attempt_id)
+    assert (end.ended_as, end.result_json, end.attempt_id) == (
+        EndedAs.ACCEPTED,
+        '{"id":"501"}',
+        start.attempt_id,
+    )
     assert await item_state(world, start.claimed.item.id) is State.SUCCEEDED
     assert await item_state(world, commands.completion_id(start.command.id)) is State.PENDING
     held = await world.database.transact(lock_lanes, ["t"])
@@ -188,9 +196,7 @@ async def test_an_unknown_outcome_holds_its_lane_and_makes_reconciliation_and_no
     found = await question(world)
     assert found.attempt is not None
     assert found.attempt.id == start.attempt_id
-    (notice,) = await world.database.transact(
-        reconcile_completions, world.claim_request(Family.COMPLETION)
-    )
+    (notice,) = await world.database.transact(reconcile_completions, world.claim_request(Family.COMPLETION))
     assert notice == start.attempt_id
 
 
@@ -206,7 +212,10 @@ async def test_l4_a_proven_effect_ends_the_command_and_holds_the_lane_to_the_hor
     await world.mark(start)
     await world.finish(start, Outcome.OUTCOME_UNKNOWN)
     found = await question(world)
-    assert await world.database.transact(reconcile.resolve, verdict(found, Verdict.EFFECT_PROVEN)) is Resolved.RECORDED
+    assert (
+        await world.database.transact(reconcile.resolve, verdict(found, Verdict.EFFECT_PROVEN))
+        is Resolved.RECORDED
+    )
     assert start.command is not None
     end = (await world.database.read(commands.load_ends, [start.command.id]))[start.command.id]
     assert end.ended_as is EndedAs.ACCEPTED
@@ -283,7 +292,9 @@ async def test_late_evidence_is_appended_once_and_wakes_the_reconciliation(world
     await world.mark(start)
     await world.finish(start, Outcome.OUTCOME_UNKNOWN)
     found = await question(world)
-    waiting = Resolve(found.claimed, "default", start.attempt_id, found.command, "test", new_id("wrk"), delay_us=10**12)  # type: ignore[arg-type]  # there is a command
+    waiting = Resolve(
+        found.claimed, "default", start.attempt_id, found.command, "test", new_id("wrk"), delay_us=10**12
+    )  # type: ignore[arg-type]  # there is a command
     assert await world.database.transact(reconcile.resolve, waiting) is Resolved.WAITING
     row = late_answer(start)
     await world.database.transact(effects.append_evidence, [row])
@@ -299,7 +310,9 @@ async def test_late_evidence_after_reconciliation_gave_up_looks_again(world: Wor
     await world.mark(start)
     await world.finish(start, Outcome.OUTCOME_UNKNOWN)
     found = await question(world)
-    given_up = Resolve(found.claimed, "default", start.attempt_id, found.command, "test", new_id("wrk"), to_operator=True)  # type: ignore[arg-type]  # there is a command
+    given_up = Resolve(
+        found.claimed, "default", start.attempt_id, found.command, "test", new_id("wrk"), to_operator=True
+    )  # type: ignore[arg-type]  # there is a command
     await world.database.transact(reconcile.resolve, given_up)
     await world.database.transact(effects.append_evidence, [late_answer(start)])
     again = await question(world)
@@ -330,5 +343,11 @@ async def test_an_operator_decides_what_nobody_may_resend(world: World) -> None:
 
 def late_answer(start: Start) -> LateEvidence:
     return LateEvidence(
-        new_id("evd"), start.attempt_id, start.claimed.token, EvidenceKind.ANSWERED, Outcome.ACCEPTED, "{}", "200"
+        new_id("evd"),
+        start.attempt_id,
+        start.claimed.token,
+        EvidenceKind.ANSWERED,
+        Outcome.ACCEPTED,
+        "{}",
+        "200",
     )

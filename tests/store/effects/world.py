@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from doonce.base.ids import new_id, new_token
 from doonce.base.keys import handoff_key
@@ -42,7 +44,9 @@ class World:
     link: RemoteLink
     scope: Scope = field(default_factory=lambda: Scope(ORG, INSTALLATION))
 
-    def acceptance(self, key: str, *, body: bytes = b"{}", source: str | None = None, target: str | None = None) -> Acceptance:
+    def acceptance(
+        self, key: str, *, body: bytes = b"{}", source: str | None = None, target: str | None = None
+    ) -> Acceptance:
         """An acceptance of one command on the linked record."""
         return Acceptance(
             handoff=HandoffClaim(
@@ -93,7 +97,8 @@ class World:
     async def claim(self, *, lease_us: int = 30_000_000, rows: int = 10) -> list[Start]:
         """Claim and prepare effects."""
         request = PrepareRequest(
-            self.claim_request(Family.EFFECT, lease_us=lease_us, rows=rows), tuple(new_id("att") for _ in range(rows))
+            self.claim_request(Family.EFFECT, lease_us=lease_us, rows=rows),
+            tuple(new_id("att") for _ in range(rows)),
         )
         return await self.database.transact(effects.claim_and_prepare, request)
 
@@ -129,7 +134,13 @@ class World:
         assert start.command is not None
         ending = replace(Ending(outcome, "test"), **changes)  # type: ignore[arg-type]  # test shorthand
         row = Finish(
-            claimed or start.claimed, DEPLOYMENT, start.command, start.attempt_id, ending, TERMS, start.earlier
+            claimed or start.claimed,
+            DEPLOYMENT,
+            start.command,
+            start.attempt_id,
+            ending,
+            TERMS,
+            start.earlier,
         )
         return (await self.database.transact(finish_store.finish, [row]))[0]
 
@@ -142,7 +153,11 @@ async def make_world(database: Database) -> World:
     )
     adopted = await database.transact(
         links.adopt,
-        [NewLink(new_id("lnk"), ORG, INSTALLATION, principal.id, principal.generation, "record", "r1", "501")],
+        [
+            NewLink(
+                new_id("lnk"), ORG, INSTALLATION, principal.id, principal.generation, "record", "r1", "501"
+            )
+        ],
     )
     link = adopted[0]
     assert isinstance(link, RemoteLink)

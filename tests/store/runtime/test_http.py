@@ -1,6 +1,8 @@
 """The two HTTP edges of the application's side: asking the service, and being told by it."""
 
 import asyncio
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -30,6 +32,8 @@ from doonce.runtime.model import OutboxState
 from doonce.wire import (
     NOTICE_BODY_BYTES_MAX,
     AcceptRequest,
+    Admission,
+    AdmissionState,
     CompletionNotice,
     CompletionOutcome,
     CompletionReceipt,
@@ -75,8 +79,18 @@ async def _silent(_request: web.Request) -> web.Response:
     raise AssertionError("never")
 
 
-async def _redirect(_request: web.Request) -> web.Response:
-    return web.Response(status=307, headers={"Location": "/elsewhere"})
+async def _redirect(request: web.Request) -> web.Response:
+    if "followed" not in request.query:
+        return web.Response(status=307, headers={"Location": "?followed"})
+    admission = Admission(
+        key="handoff:1.a",
+        state=AdmissionState.HANDOFF_REJECTED,
+        command_id=None,
+        receipt_id="hnd_1",
+        recorded_at_us=1,
+        reason="",
+    )
+    return web.Response(body=encode(admission))
 
 
 async def _html(_request: web.Request) -> web.Response:
@@ -144,7 +158,7 @@ JSON = "application/json"
 
 async def post(
     app: Starlette,
-    body: bytes,
+    body: bytes | Iterable[bytes],
     *,
     token: str | None = TOKEN,
     kind: str = JSON,
@@ -155,11 +169,14 @@ async def post(
     headers = [(b"content-type", kind.encode())]
     if token is not None:
         headers.append((b"authorization", f"Bearer {token}".encode("latin-1")))
-    pieces = [body[at : at + 100_000] for at in range(0, len(body), 100_000)] or [b""]
+    if isinstance(body, bytes):
+        body = [body[at : at + 100_000] for at in range(0, len(body), 100_000)]
+    pieces = iter(body)
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+        piece = next(pieces, None)
+        return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -231,6 +248,14 @@ async def test_a_malformed_push_is_refused_before_anything_is_opened() -> None:
     assert error_of(await post(inbox, b"{}", kind="text/plain")) == (400, "INVALID")
     assert (await post(inbox, b"{}", path="/elsewhere"))[0] == 404
     assert (await post(inbox, b"{}", method="GET"))[0] == 405
+
+
+async def test_a_body_over_its_bound_is_not_read_to_its_end() -> None:
+    inbox, read = inbox_app(never, never, Secret(TOKEN)), itertools.count()
+    pieces = (b" " * 100_000 for _ in zip(range(100), read, strict=False))
+
+    assert error_of(await post(inbox, pieces)) == (400, "INVALID")
+    assert next(read) <= NOTICE_BODY_BYTES_MAX // 100_000 + 2
 
 
 async def test_an_unknown_row_and_a_conflict_are_typed(

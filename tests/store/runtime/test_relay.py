@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from tests.store.runtime.applications import Application
 from tests.store.runtime.authority import Authority
@@ -503,14 +504,18 @@ async def test_a_slow_relays_receipt_is_the_same_fact(
     assert status(plain, outbox_id).receipt_id == next(iter(authority.admissions.values())).receipt_id
 
 
+@pytest.mark.parametrize("same_command", [False, True])
 async def test_contradicting_receipts_are_reported_and_change_nothing(
-    plain: Application, scope: HandoffScope, authority: Authority
+    plain: Application, scope: HandoffScope, authority: Authority, same_command: bool
 ) -> None:
     outbox_id = emit(plain, scope)
 
     async def forked(requests: Sequence[AcceptRequest]) -> Sequence[Admission | Refused]:
         later(plain)
         await run_once(plain, authority)
+        if same_command:
+            first = authority.admissions[requests[0].key]
+            return [msgspec.structs.replace(first, receipt_id="hnd_another")]
         return await Authority().accept(requests)
 
     report = await run_once(plain, EmbeddedHandoffs(forked, authority.reject))

@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from ipaddress import ip_network
 
 import pytest
@@ -75,7 +76,7 @@ async def test_of_several_addresses_only_acceptable_ones_are_used(addresses: lis
         await client.close()
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer(unused_tcp_port: int) -> None:
+async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
     async with serving(answer_all) as server:
         origin = f"http://api.example.com:{server.port}"
         networks: tuple[Network, ...] = (ip_network("127.0.0.0/8"),)
@@ -119,20 +120,33 @@ async def test_a_port_that_refuses(unused_tcp_port: int) -> None:
     assert (found, "refused" in reason) == (Stage.CONNECT, True)
 
 
-async def test_a_host_that_does_not_answer_in_time() -> None:
-    """A listening socket whose queue is full drops the handshake."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
-        fillers = []
+@contextmanager
+def silent(host: str, port: int = 0) -> Iterator[int]:
+    """A listening socket whose queue is full: it answers no handshake."""
+    with socket.create_server((host, port), backlog=0) as full, ExitStack() as fillers:
         for _ in range(4):
-            filler = socket.socket()
+            filler = fillers.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
-            fillers.append(filler)
-        origin = f"http://127.0.0.1:{full.getsockname()[1]}"
+        yield full.getsockname()[1]
+
+
+async def test_a_host_that_does_not_answer_in_time() -> None:
+    with silent("127.0.0.1") as port:
+        origin = f"http://127.0.0.1:{port}"
         found, reason = await stage(client_for(origin, Answers()), origin, connect_timeout_ns=100_000_000)
-        for filler in fillers:
-            filler.close()
         assert (found, "timed out" in reason) == (Stage.CONNECT, True)
+
+
+async def test_an_address_that_is_silent_leaves_time_for_the_next() -> None:
+    networks: tuple[Network, ...] = (ip_network("127.0.0.0/8"),)
+    async with serving(answer_all) as server:
+        with silent("127.0.0.9", server.port):
+            origin = f"http://api.example.com:{server.port}"
+            client = client_for(origin, Answers(["127.0.0.9", "127.0.0.1"]), networks)
+            sent = await send(client, asking(origin), connect_timeout_ns=400_000_000)
+            await client.close()
+        assert isinstance(sent, Replied)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,12 @@ async def test_past_the_window_nothing_is_sent_and_the_connection_is_thrown_away
         assert [bytes(peer.received[:3]) for peer in server.peers] == [b"", b"GET"]
 
 
-async def test_a_connection_that_waited_longer_than_the_send_window_is_thrown_away() -> None:
+@pytest.mark.parametrize("reused", [False, True])
+@pytest.mark.parametrize("over_ns, allowed", [(0, True), (1, False)])
+async def test_a_connection_that_was_quiet_for_longer_than_the_send_window_is_thrown_away(
+    reused: bool, over_ns: int, allowed: bool
+) -> None:
+    """Its time unused in the pool counts like its time at the gate, also when a gate had let it go."""
     now_ns = boottime_ns()
     settings = ClientSettings(send_window_ns=2 * SECOND_NS)
     async with (
@@ -111,17 +116,32 @@ async def test_a_connection_that_waited_longer_than_the_send_window_is_thrown_aw
         connected(server.origin, settings, clock_ns=lambda: now_ns) as client,
     ):
 
-        async def gate() -> Go:
-            nonlocal now_ns
-            go = Go(now_ns + 60 * SECOND_NS, now_ns + 60 * SECOND_NS)
-            now_ns += 2 * SECOND_NS + 1
-            return go
+        async def go() -> Go:
+            return Go(now_ns + 60 * SECOND_NS, now_ns + 60 * SECOND_NS)
 
-        sent = await send(client, asking(server.origin, "PUT"), gate=gate)
-        assert isinstance(sent, NotSent)
-        assert sent.stage is Stage.WINDOW
-        await until(server.peers[0].reader.at_eof)
-        assert server.received == b""
+        async def slow_stop() -> Stop:
+            nonlocal now_ns
+            now_ns += SECOND_NS
+            return Stop("not now")
+
+        async def slow_go() -> Go:
+            nonlocal now_ns
+            now_ns += SECOND_NS + over_ns
+            return await go()
+
+        if reused:
+            assert isinstance(await send(client, asking(server.origin), gate=go), Replied)
+        before = server.received
+        assert isinstance(await send(client, asking(server.origin), gate=slow_stop), NotSent)
+        sent = await send(client, asking(server.origin, "PUT"), gate=slow_go)
+        assert len(server.peers) == 1
+        if allowed:
+            assert isinstance(sent, Replied)
+        else:
+            assert isinstance(sent, NotSent)
+            assert sent.stage is Stage.WINDOW
+            await until(server.peers[0].reader.at_eof)
+            assert server.received == before
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "speak"])
@@ -281,3 +301,28 @@ async def _turns(count: int = 20) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
     await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("how", ["answered", "reset", "window"])
+async def test_a_secret_is_in_the_request_and_nowhere_else(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if how == "reset":
+            peer.reset()
+        else:
+            peer.write(OK)
+
+    caplog.set_level(0)
+    asyncio.get_running_loop().set_debug(True)
+    async with serving(script) as server, connected(server.origin) as client:
+
+        async def gate() -> Go:
+            return permit(send_by_ns=-1 if how == "window" else SECOND_NS)
+
+        secrets = {"Authorization": Secret("Bearer very-secret")}
+        sent = await send(client, asking(server.origin), gate=gate, secrets=secrets)
+        assert (b"very-secret" in server.received) is (how != "window")
+        assert "very-secret" not in repr(sent)
+    assert "very-secret" not in caplog.text

@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
@@ -88,6 +89,7 @@ def test_a_reply_without_length_is_complete_only_at_an_orderly_close(end: str, c
         (head("Content-Length: -3") + b"abc", 200),
         (head("Content-Length: 99999999999999999999999") + b"abc", 200),
         (head("Transfer-Encoding: gzip") + b"abc", 200),
+        (head("Transfer-Encoding: gzip, chunked") + b"1\r\nx\r\n0\r\n\r\n", 200),
         (head("Transfer-Encoding: chunked") + b"zz\r\nabc\r\n", 200),
         (head("Transfer-Encoding: chunked") + b"3\r\nabcdef\r\n0\r\n\r\n", 200),
         (head("A: b", " folded") + b"", 200),
@@ -237,6 +239,22 @@ def test_decompression_is_bounded(coding: str, size: int, complete: bool) -> Non
     assert isinstance(outcome, Replied)
     assert outcome.complete is complete
     assert outcome.body == plain[:200]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_a_bomb_is_not_unpacked_to_find_out(coding: str) -> None:
+    packed = CODINGS[coding](bytes(32 * 1024 * 1024))
+    raw = head(f"Content-Encoding: {coding}", f"Content-Length: {len(packed)}") + packed
+    bounds = Bounds(body_bytes_max=100_000, decompressed_bytes_max=200)
+    tracemalloc.start()
+    try:
+        outcome, _ = read(raw, bounds=bounds)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(outcome, Replied)
+    assert not outcome.complete
+    assert peak_bytes < 1_000_000
 
 
 @pytest.mark.parametrize(

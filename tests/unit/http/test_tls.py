@@ -143,6 +143,23 @@ async def test_a_call_over_tls_names_the_host_in_the_handshake_and_the_request(a
         assert server.received.count(f"Host: {NAME}:{server.port}".encode()) == 3
 
 
+async def test_a_server_that_prefers_another_protocol_is_held_to_http_1(authority: Authority) -> None:
+    context = authority.server(NAME)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    chosen: list[str | None] = []
+
+    async def script(peer: Peer) -> None:
+        chosen.append(peer.writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        await answer_all(peer)
+
+    async with serving(script, tls=context) as server:
+        origin = f"https://{NAME}:{server.port}"
+        client = client_for(origin, authority.client())
+        assert isinstance(await send(client, asking(origin)), Replied)
+        await client.close()
+        assert chosen == ["http/1.1"]
+
+
 async def test_an_address_as_host_is_checked_against_the_certificate(authority: Authority) -> None:
     async with serving(answer_all, tls=authority.server("127.0.0.1")) as server:
         client = client_for(server.origin, authority.client())

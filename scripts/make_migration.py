@@ -1,0 +1,126 @@
+"""Write the migration that takes the newest one's schema to what the owners' tables say now.
+
+    PYTHONPATH=src python scripts/make_migration.py "what it adds"
+
+The steps that exist are run on a new SQLite file, Alembic compares the result with the metadata, and the difference is
+written as explicit operations, one function a table. A person reads the result before it is committed: renames,
+data, and what an engine needs beside it are not found this way. `--first` replaces the first migration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic.autogenerate import produce_migrations, render_python_code
+from alembic.operations import ops
+from alembic.runtime.migration import MigrationContext
+
+import doonce
+from doonce.db import migrate
+from doonce.db.schema import metadata
+
+HEADER = '''"""{title}."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "{revision}"
+down_revision = {down!r}
+branch_labels = None
+depends_on = None
+
+TEXT = {text}
+BODY = {body}
+
+
+'''
+TEXT = "sa.Text().with_variant(sa.TEXT(collation='C'), 'postgresql')"
+BODY = "sa.LargeBinary().with_variant(postgresql.BYTEA(), 'postgresql')"
+CLOCK = '    op.execute("INSERT INTO doonce_clock (id, now_us) VALUES (1, 0)")\n'
+
+
+def import_tables() -> None:
+    """Import every owner's tables, so that the metadata is whole. The application's side has its own."""
+    for module in pkgutil.walk_packages(doonce.__path__, "doonce."):
+        owner = module.name.removeprefix("doonce.").split(".")[0]
+        if module.name.endswith((".tables", ".incarnation")) and owner != "runtime":
+            importlib.import_module(module.name)
+
+
+def difference(*, first: bool) -> list[ops.MigrateOperation]:
+    """What the newest migration's schema lacks."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = sa.create_engine(f"sqlite:///{folder}/now.db")
+        with engine.begin() as connection:
+            if not first:
+                migrate.run_steps(connection)
+            options = {"version_table": migrate.VERSION_TABLE, "compare_type": True}
+            script = produce_migrations(MigrationContext.configure(connection, opts=options), metadata)
+        engine.dispose()
+    found = script.upgrade_ops
+    return list(found.ops) if found is not None else []
+
+
+def grouped(operations: list[ops.MigrateOperation]) -> dict[str, list[ops.MigrateOperation]]:
+    """Operations by the table that they are about, in their order."""
+    tables: dict[str, list[ops.MigrateOperation]] = {}
+    for operation in operations:
+        tables.setdefault(str(getattr(operation, "table_name", "other")), []).append(operation)
+    return tables
+
+
+def render(title: str, revision: str, down: str | None, operations: list[ops.MigrateOperation]) -> str:
+    """The module's text, before formatting."""
+    tables = grouped(operations)
+    text = (
+        HEADER.format(title=title, revision=revision, down=down, text=TEXT, body=BODY)
+        + "def upgrade() -> None:\n"
+    )
+    text += "".join(f"    _{name}()\n" for name in tables)
+    text += CLOCK if down is None else ""
+    for name, group in tables.items():
+        code = render_python_code(ops.UpgradeOps(ops=group)).replace(TEXT, "TEXT").replace(BODY, "BODY")
+        lines = [line for line in code.splitlines() if not line.strip().startswith("#")]
+        text += f"\n\ndef _{name}() -> None:\n" + "\n".join(f"    {line}" for line in lines if line) + "\n"
+    return text
+
+
+def main() -> int:
+    """Write the file and format it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("title")
+    parser.add_argument("--first", action="store_true")
+    arguments = parser.parse_args()
+    import_tables()
+    down = None if arguments.first else migrate.scripts().get_current_head()
+    revision = f"{int(down or 0) + 1:04d}"
+    operations = difference(first=arguments.first)
+    if not operations:
+        print("the migrations already give this schema")
+        return 0
+    folder: Path = migrate.MIGRATIONS / "versions"
+    for old in folder.glob(f"v{revision}_*.py"):
+        old.unlink()
+    name = re.sub(r"[^a-z0-9]+", "_", arguments.title.lower()).strip("_")
+    path = folder / f"v{revision}_{name}.py"
+    path.write_text(render(arguments.title, revision, down, operations))
+    ruff = [sys.executable, "-m", "ruff"]
+    subprocess.run([*ruff, "check", "--fix", "--quiet", "--select", "I,F401", str(path)], check=True)
+    subprocess.run([*ruff, "format", "--quiet", str(path)], check=True)
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

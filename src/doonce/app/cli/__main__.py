@@ -1,0 +1,5 @@
+"""`python -m doonce.app.cli`"""
+
+from doonce.app.cli.root import main
+
+main()

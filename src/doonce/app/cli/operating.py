@@ -1,0 +1,118 @@
+"""Commands of the operator: status, show, cancel, resolve, declare."""
+
+from __future__ import annotations
+
+import getpass
+from enum import Enum
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from doonce.app.cli.options import AsJson, Deployment, opened
+from doonce.app.cli.output import console, print_facts, print_json, print_status, print_timeline
+from doonce.app.operate.model import CommandView, Decision
+from doonce.app.operate.service import Operator
+from doonce.app.proof import declare_incarnation
+from doonce.db.incarnation import Declaration
+
+HERE: Final = Deployment()
+
+
+class Loss(str, Enum):
+    """What an operator says about a database that may not be the one of before."""
+
+    LOSSLESS = Declaration.LOSSLESS.value
+    LOSSY = Declaration.LOSSY.value
+
+
+async def status(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
+    """How the deployment stands: what waits and for how long, who owns it, and what nobody knows."""
+    async with opened(deployment) as engine:
+        found = await Operator(engine).status()
+    if json:
+        print_json(found)
+    else:
+        print_status(console(), found)
+
+
+async def show(what: str, /, *, deployment: Deployment = HERE, json: AsJson = False) -> None:
+    """The story of anything: each durable step with its time, id and reason.
+
+    Parameters
+    ----------
+    what
+        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, lnk_…, prn_…), an application's outbox id, or a handoff key.
+    """
+    async with opened(deployment) as engine:
+        found = await Operator(engine).show(what)
+    if json:
+        print_json({"timelines": found})
+        return
+    out = console()
+    for timeline in found:
+        print_timeline(out, timeline)
+
+
+async def cancel(command: str, /, *, deployment: Deployment = HERE, json: AsJson = False) -> None:
+    """Cancel a command that waits; ask the one that runs to stop before its call."""
+    async with opened(deployment) as engine:
+        view = await Operator(engine).cancel(command)
+    _print_command(view, json=json)
+
+
+async def resolve(
+    attempt: str,
+    decision: Decision,
+    /,
+    *,
+    reason: str,
+    who: Annotated[str | None, Parameter(help="Who decides; this user by default.")] = None,
+    deployment: Deployment = HERE,
+    json: AsJson = False,
+) -> None:
+    """Record what you found out about an attempt that nobody knows the outcome of. It stays for ever.
+
+    Parameters
+    ----------
+    attempt
+        The attempt in question (`doonce status` lists them).
+    decision
+        happened: the effect is there, the command was accepted. not-happened: it is not, and is not wanted any more.
+        resend: it is not there, send it again. superseded: something newer took its place.
+    reason
+        How you know; the application's operators will read it.
+    """
+    async with opened(deployment) as engine:
+        view = await Operator(engine).resolve(attempt, decision, who=who or getpass.getuser(), reason=reason)
+    _print_command(view, json=json)
+
+
+async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False) -> None:
+    """Say whether a restored or failed-over database has lost anything, and open dispatch again.
+
+    Parameters
+    ----------
+    loss
+        lossless: it has every commit of the one before. lossy: it may lack some, so whatever had not ended is
+        looked into before anything is sent.
+    reason
+        How you know.
+    """
+    async with opened(deployment) as engine:
+        settings = deployment.settings()
+        facts = await declare_incarnation(
+            engine, settings, Declaration(loss.value), who=getpass.getuser(), reason=reason
+        )
+    if json:
+        print_json(facts)
+    else:
+        print_facts(console(), facts)
+
+
+def _print_command(view: CommandView, *, json: bool) -> None:
+    if json:
+        print_json(view)
+        return
+    print_facts(
+        console(), {"command": view.command_id, "state": view.state.value, "reason": view.reason or "-"}
+    )

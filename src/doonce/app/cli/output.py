@@ -1,0 +1,104 @@
+"""What commands print: for people with colours and columns, for programs as one JSON document."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from doonce.app.operate.model import Moment, Status, Timeline, when
+
+PIPED_COLUMNS: Final = 200
+"""Where nobody's terminal says how wide it is, an id is never cut."""
+
+GOOD: Final = ("accepted", "succeeded", "ACCEPTED", "effect_proven", "active", "connected", "open")
+BAD: Final = ("dead", "rejected", "REJECTED", "unknown", "UNKNOWN", "quarantined", "closed", "cannot")
+
+
+def console() -> Console:
+    """A console on standard output, wide enough for ids when it is no terminal."""
+    stdout = sys.stdout
+    width = None if stdout.isatty() else PIPED_COLUMNS
+    return Console(file=stdout, width=width, highlight=False, soft_wrap=False)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def print_timeline(out: Console, timeline: Timeline) -> None:
+    """What it is, where it stands, and each durable step with its time, id and reason."""
+    out.print(f"[bold]{timeline.kind}[/bold] {escape(timeline.id)}  {_coloured(timeline.state)}")
+    for name, value in timeline.facts.items():
+        out.print(f"  [dim]{name:<10}[/dim] {escape(value)}", soft_wrap=True)
+    print_moments(out, timeline.moments)
+
+
+def print_moments(out: Console, moments: tuple[Moment, ...]) -> None:
+    """The steps, one a line."""
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=True)
+    for column in ("time", "event", "id"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("detail", overflow="fold")
+    for moment in moments:
+        who = f" [dim]{escape(moment.who)}[/dim]" if moment.who else ""
+        table.add_row(
+            f"[dim]{when(moment.at_us)[11:]}[/dim]",
+            _coloured(moment.event),
+            escape(moment.id),
+            f"{escape(moment.detail)}{who}",
+        )
+    out.print(table)
+
+
+def print_status(out: Console, status: Status) -> None:
+    """How a deployment stands."""
+    out.print(f"[bold]database[/bold]  {escape(status.database)}  at {when(status.now_us)}")
+    out.print(f"[bold]dispatch[/bold]  {_coloured(status.dispatch)}")
+    table = Table(box=None, padding=(0, 2))
+    for name in ("family", "owner", "epoch", "state", "waiting", "oldest due"):
+        table.add_column(name, justify="right" if name in ("epoch", "waiting", "oldest due") else "left")
+    for family in status.families:
+        waiting = f"{family.waiting}{'+' if family.bounded else ''}"
+        table.add_row(
+            family.family,
+            escape(family.owner),
+            str(family.epoch),
+            _coloured(family.ownership),
+            waiting,
+            f"{family.oldest_due_us / 1e6:.1f} s",
+        )
+    out.print(table)
+    if not status.unknown:
+        out.print("no outcome is unknown")
+        return
+    more = "+" if status.unknown_more else ""
+    out.print(f"[bold yellow]{len(status.unknown)}{more} outcomes that nobody knows[/bold yellow]")
+    for one in status.unknown:
+        asks = "[bold red]needs an operator[/bold red]" if one.needs_operator else "being looked into"
+        out.print(f"  {one.attempt_id}  {escape(one.operation)}  since {when(one.since_us)}  {asks}")
+        out.print(f"    [dim]{escape(one.command_id)}  {escape(one.reason)}[/dim]", soft_wrap=True)
+    out.print(
+        "next: doonce show ATTEMPT, then doonce resolve ATTEMPT happened|not-happened|resend|superseded"
+    )
+
+
+def print_facts(out: Console, facts: dict[str, str]) -> None:
+    """Names and values, one a line."""
+    width = max((len(name) for name in facts), default=0)
+    for name, value in facts.items():
+        out.print(f"[dim]{name:<{width}}[/dim]  {escape(value)}", soft_wrap=True)
+
+
+def _coloured(text: str) -> str:
+    words = escape(text)
+    if any(word in text for word in BAD):
+        return f"[red]{words}[/red]"
+    if any(word in text for word in GOOD):
+        return f"[green]{words}[/green]"
+    return words

@@ -1,0 +1,326 @@
+"""doonce inside an application: the same engine as the service's, in this process.
+
+async with Doonce("sqlite:///doonce.db") as app:
+    crm = await app.installation("acme", "main", pack="packs/x", binding="binding.toml", secret="token")
+    await crm.link("record", local="42", remote="501")
+    command = await crm.accept("record.patch", "42", {"title": "CTO"})
+    print(await app.outcome(command))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NewType
+
+from doonce.app import installing
+from doonce.app.config import settings_from
+from doonce.app.engine import Engine
+from doonce.app.installing import BindingSource, Installed
+from doonce.app.opening import open_engine
+from doonce.app.operate.model import CommandView, Decision, Timeline
+from doonce.app.operate.service import Operator
+from doonce.app.proof import migrate_if_allowed, prove
+from doonce.base import json
+from doonce.base.digests import digest_bytes
+from doonce.base.errors import Conflict, Internal, Invalid
+from doonce.base.ids import new_id
+from doonce.base.json import JsonValue
+from doonce.base.keys import handoff_key
+from doonce.base.limits import LIMITS
+from doonce.base.secrets import Secret
+from doonce.commands.model import CommandState
+from doonce.links.model import RemoteLink
+from doonce.runtime.handoffs import EmbeddedHandoffs
+from doonce.trust import Identity, InstallationConfig, embedded
+from doonce.wire.handoffs import AcceptRequest, AdmissionState, HandoffScope, RejectRequest
+from doonce.wire.handoffs import Admission as WireAdmission
+
+CommandId = NewType("CommandId", str)
+
+POLL_FIRST_SECONDS: Final = 0.005
+POLL_CAP_SECONDS: Final = 0.25
+"""How `outcome` waits: soon at first, then as often as costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is known of a command. `final`: nothing else can follow. `unknown` is no end: it is being looked into.
+
+    `result` is what the provider's answer or a probe proved, with exact numbers; `attempt` is the call that decided.
+    """
+
+    command: str
+    state: CommandState
+    final: bool
+    result: Mapping[str, JsonValue]
+    attempt: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.state.value}: {self.reason}" if self.reason else self.state.value
+
+
+class Doonce:
+    """A deployment inside this process, started by `async with` and stopped gracefully at its end.
+
+    `settings` are those of docs/settings.md by name, as in the file: `Doonce(url, egress={"plain_http": True})`.
+    Neither a file nor the environment is read. SQLite is migrated at the start; PostgreSQL only with `migrate=True`,
+    since a running deployment may share it. Leases let another process go on with what a crash leaves.
+    """
+
+    def __init__(self, database: str, *, migrate: bool | None = None, **settings: Any) -> None:
+        self._settings = settings_from({"database": database, **settings})
+        self._migrate = migrate
+        self._engine: Engine | None = None
+
+    async def __aenter__(self) -> Doonce:
+        await migrate_if_allowed(self._settings, self._migrate)
+        engine = open_engine(self._settings)
+        try:
+            await prove(engine, self._settings)
+            engine.start()
+        except BaseException:
+            await engine.stop()
+            raise
+        self._engine = engine
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.stop()
+
+    @property
+    def engine(self) -> Engine:
+        """The running engine; raises `Conflict` outside of `async with`."""
+        if self._engine is None:
+            raise Conflict("doonce is not running", hint="use it inside `async with Doonce(…) as app:`")
+        return self._engine
+
+    async def installation(
+        self,
+        org: str,
+        installation: str,
+        *,
+        pack: str | Path,
+        binding: BindingSource,
+        secret: str | Secret | None = None,
+    ) -> Installation:
+        """Publish the binding, connect its principal with `secret`, and act for that installation. Repeatable.
+
+        `pack` is a pack's folder or the name of one that comes with doonce; `binding` a TOML file or the same as a
+        mapping. Another secret than the stored one replaces it. Raises `Invalid`, which names file, table and field.
+        """
+        engine = self.engine
+        origins = self._settings.egress.origins()
+        view = await asyncio.to_thread(installing.compiled, pack, binding, origins)
+        document = view.document
+        if (document.org, document.installation) != (org, installation):
+            raise Invalid(
+                f"the binding is for {document.org} / {document.installation}, not {org} / {installation}",
+                hint="name the binding's own org and installation",
+            )
+        given = Secret(secret) if isinstance(secret, str) else secret
+        installed = await installing.install(engine, view, given, reason="connected by the application")
+        config = InstallationConfig(org, installation, frozenset({document.capability}))
+        return Installation(engine, installed, embedded(config))
+
+    async def outcome(self, command: str, timeout_seconds: float = 30.0) -> Outcome:
+        """What became of a command: waits for its end, at most so long, and then says what is known by now.
+
+        Raises `MissingOrDenied` for a command that is not there.
+        """
+        operator = self._operator()
+        pause = POLL_FIRST_SECONDS
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        while True:
+            view = await operator.command(command)
+            left = deadline - loop.time()
+            if view.final or left <= 0:
+                return _outcome(view)
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 2, POLL_CAP_SECONDS)
+
+    async def show(self, asked: str) -> list[Timeline]:
+        """The story of anything by its id; raises `MissingOrDenied`."""
+        return await self._operator().show(asked)
+
+    async def cancel(self, command: str) -> Outcome:
+        """Cancel a command that waits, or ask the one that runs; raises `Conflict` once its outcome decides."""
+        return _outcome(await self._operator().cancel(command))
+
+    async def resolve(self, attempt: str, decision: Decision | str, *, who: str, reason: str) -> Outcome:
+        """Record what a person found out about an attempt that nobody knows the outcome of.
+
+        `happened`, `not-happened`, `superseded` end its command; `resend` sends it again. Raises `Conflict` for an
+        attempt that is not in question.
+        """
+        try:
+            decided = Decision(decision)
+        except ValueError:
+            choices = ", ".join(one.value for one in Decision)
+            raise Invalid(f"{decision!r} is no decision", hint=f"one of {choices}") from None
+        return _outcome(await self._operator().resolve(attempt, decided, who=who, reason=reason))
+
+    def _operator(self) -> Operator:
+        return Operator(self.engine)
+
+
+class Installation:
+    """One installation under one published binding; made by `Doonce.installation`."""
+
+    def __init__(self, engine: Engine, installed: Installed, identity: Identity) -> None:
+        self._engine = engine
+        self._installed = installed
+        self._identity = identity
+
+    @property
+    def scope(self) -> HandoffScope:
+        """What the application's outbox pins (`runtime.outbox.emit`)."""
+        document = self._installed.view.document
+        return HandoffScope(
+            org=document.org,
+            installation=document.installation,
+            capability=document.capability,
+            binding_digest=self._installed.view.digest,
+            binding_generation=self._installed.generation,
+        )
+
+    @property
+    def handoffs(self) -> EmbeddedHandoffs:
+        """The port for a `runtime.relay.Relay` in this process."""
+        return EmbeddedHandoffs(
+            lambda requests: self._engine.acceptor.accept(self._identity, requests),
+            lambda request: self._engine.acceptor.reject(self._identity, request),
+        )
+
+    async def link(self, kind: str, *, local: str, remote: str) -> RemoteLink:
+        """Say that the application's record `local` is the provider's object `remote`. Repeatable.
+
+        Raises `Conflict` when either is linked to something else.
+        """
+        return await installing.adopt(self._engine, self._installed, kind, local, remote)
+
+    async def accept(
+        self,
+        operation: str,
+        local_ref: str,
+        payload: bytes | Mapping[str, JsonValue],
+        *,
+        key: str | None = None,
+        link: str | None = None,
+        lane: str | None = None,
+    ) -> CommandId:
+        """Take one effect over, durably and once, and return its command.
+
+        `key` is the application's own name of this effect: accepting it again with the same content gives the same
+        command. Without it every call is another effect. Commands of one `lane` keep their order. For an effect that
+        must happen together with a change of the application's own, use `runtime.outbox` instead.
+
+        Raises `Invalid` (unknown operation, a payload that its schema or strict JSON refuses, a float that has no
+        exact decimal), `MissingOrDenied` (nothing linked), `Quarantined` (the key was used with other content),
+        `Conflict` (the key was rejected for ever); nothing was written then.
+        """
+        raw = payload_bytes(payload)
+        outbox_id = (
+            f"obx_{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key is not None else new_id("obx")
+        )
+        request = AcceptRequest(
+            key=self._key(key if key is not None else outbox_id),
+            scope=self.scope,
+            outbox_id=outbox_id,
+            operation=operation,
+            local_ref=local_ref,
+            link=link,
+            payload=raw,
+            payload_digest=digest_bytes(raw),
+            source_lane=lane,
+        )
+        return _accepted(await self._engine.acceptor.accept_one(self._identity, request))
+
+    async def withdraw(self, key: str, payload: bytes | Mapping[str, JsonValue]) -> bool:
+        """Make sure that `key` never becomes a command; False when it became one first."""
+        raw = payload_bytes(payload)
+        request = RejectRequest(
+            key=self._key(key),
+            scope=self.scope,
+            payload_digest=digest_bytes(raw),
+            outbox_id=f"obx_{hashlib.sha256(key.encode()).hexdigest()[:32]}",
+        )
+        admission = await self._engine.acceptor.reject(self._identity, request)
+        return admission.state is AdmissionState.HANDOFF_REJECTED
+
+    def _key(self, local_key: str) -> str:
+        scope = self.scope
+        return handoff_key(scope.org, scope.installation, scope.capability, scope.binding_digest, local_key)
+
+
+def payload_bytes(payload: bytes | Mapping[str, JsonValue]) -> bytes:
+    """The payload's one strict JSON document. Raises `Invalid` for whatever would not arrive as it is here."""
+    if isinstance(payload, Mapping):
+        _check_exact(payload, "the payload")
+        payload = json.dumps(dict(payload))
+    elif not isinstance(payload, bytes):
+        raise Invalid("the payload must be bytes or a mapping", hint="encode a text to UTF-8 yourself")
+    json.loads(payload, bytes_max=LIMITS.payload_bytes_max)
+    return payload
+
+
+def _check_exact(value: object, place: str, depth: int = 0) -> None:
+    """Refuse floats that are not the decimal they print as: the provider would get another number (DESIGN rule 7)."""
+    if depth > LIMITS.json_depth_max:
+        raise Invalid(f"{place} is nested deeper than {LIMITS.json_depth_max}")
+    if isinstance(value, float) and (not math.isfinite(value) or Decimal(repr(value)) != Decimal(value)):
+        raise Invalid(
+            f"{place}: a float would change on its way",
+            hint='give the number as Decimal("…") or as an integer',
+        )
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _check_exact(
+                inner,
+                f"{place}.{name}" if isinstance(name, str) and name.isidentifier() else place,
+                depth + 1,
+            )
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for position, inner in enumerate(value):
+            _check_exact(inner, f"{place}[{position}]", depth + 1)
+
+
+def _accepted(admission: WireAdmission) -> CommandId:
+    if admission.state is AdmissionState.HANDOFF_REJECTED:
+        raise Conflict(
+            f"this key is rejected for ever: {admission.reason}",
+            hint="a new intent needs a new key; after a reconnect, call `installation` again",
+        )
+    if admission.command_id is None:
+        raise Internal("an accepted handoff names no command")
+    return CommandId(admission.command_id)
+
+
+def _outcome(view: CommandView) -> Outcome:
+    result = json.loads(bytes(view.result), bytes_max=LIMITS.response_bytes_max)
+    return Outcome(
+        command=view.command_id,
+        state=view.state,
+        final=view.final,
+        result=result if isinstance(result, dict) else {},
+        attempt=view.attempt_id,
+        reason=view.reason,
+    )
+
+
+__all__ = ["CommandId", "Doonce", "Installation", "Outcome"]

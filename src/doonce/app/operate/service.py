@@ -1,0 +1,256 @@
+"""The operators' side as one object: show, status, cancel, resolve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from doonce.app.engine import Engine
+from doonce.app.operate import cancel as cancelling
+from doonce.app.operate import counts as counting
+from doonce.app.operate import store
+from doonce.app.operate.counts import Counts
+from doonce.app.operate.model import (
+    CommandView,
+    Decision,
+    Moment,
+    Status,
+    Story,
+    Timeline,
+    facts_of,
+    moments_of,
+    standing,
+    unresolved_attempt,
+)
+from doonce.base.errors import Conflict, Invalid, MissingOrDenied, Stale
+from doonce.base.ids import new_id
+from doonce.base.limits import LIMITS, check_text
+from doonce.catalog.model import Verdict
+from doonce.commands import store as commands
+from doonce.commands.model import CommandState
+from doonce.db.database import safe_url
+from doonce.effects import reconcile
+from doonce.effects.model import Verdicted
+from doonce.effects.reconcile import Resolve, Resolved
+from doonce.work.model import Scope
+
+ENDED = frozenset({CommandState.ACCEPTED, CommandState.REJECTED, CommandState.DEAD, CommandState.CANCELLED})
+NOTHING = msgspec.Raw(b"{}")
+
+VERDICTS: dict[Decision, tuple[Verdict, bool]] = {
+    Decision.HAPPENED: (Verdict.EFFECT_PROVEN, False),
+    Decision.NOT_HAPPENED: (Verdict.NO_EFFECT_PROVEN, False),
+    Decision.RESEND: (Verdict.NO_EFFECT_PROVEN, True),
+    Decision.SUPERSEDED: (Verdict.SUPERSEDED, False),
+}
+
+
+class Operator:
+    """Reads and decisions of one deployment. `scope` None is an operator of all of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._database = engine.database
+        self._deployment = engine.settings.deployment
+
+    async def show(self, asked: str, scope: Scope | None = None) -> list[Timeline]:
+        """The timelines of an id of ours, a handoff key, or an outbox id (which two installations may share).
+
+        Raises `MissingOrDenied` for what is not there and for what is another scope's; the two look alike.
+        """
+        found = await self.find(asked, scope)
+        if not found:
+            raise MissingOrDenied(
+                "there is nothing with this id",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
+            )
+        return found
+
+    async def find(self, asked: str, scope: Scope | None = None) -> list[Timeline]:
+        """The same, and an empty list for what is not there."""
+        check_text("the id", asked, LIMITS.key_bytes_max)
+        if asked.startswith("lnk_"):
+            return [_link(row) for row in await self._database.read(store.link_rows, asked, scope)]
+        if asked.startswith("prn_"):
+            rows, generations = await self._database.read(store.principal_rows, asked, scope)
+            return [_principal(row, generations) for row in rows]
+        return [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
+
+    async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
+        """Where a command stands; raises `MissingOrDenied`."""
+        if not command_id.startswith("cmd_"):
+            raise Invalid("this is no command id", hint="it looks like cmd_…; `show` takes any id")
+        story = await self._story(command_id, scope)
+        state, attempt_id, reason = standing(story)
+        row = story.command or {}
+        return CommandView(
+            command_id=command_id,
+            key=row["origin_key"],
+            operation=row["operation"],
+            state=state,
+            final=state in ENDED,
+            reason=reason,
+            attempt_id=attempt_id,
+            result=msgspec.Raw(story.end["result"].encode()) if story.end is not None else NOTHING,
+        )
+
+    async def _story(self, command_id: str, scope: Scope | None) -> Story:
+        found = await self._database.read(store.stories, command_id, scope)
+        if not found or found[0].command is None:
+            raise MissingOrDenied("there is no such command")
+        return found[0]
+
+    async def counts(self, scope: Scope | None = None) -> Counts:
+        """What waits, and what nobody knows; bounded."""
+        return await self._database.read(counting.counts, await self._engine.scopes(), scope)
+
+    async def status(self, scope: Scope | None = None) -> Status:
+        """How the deployment stands, or one installation of it."""
+        counted = await self.counts(scope)
+        gate = self._engine.gate
+        return Status(
+            database=safe_url(self._database.url) if scope is None else self._database.dialect.value,
+            dispatch="open" if gate.open else f"closed: {gate.reason}",
+            now_us=counted.now_us,
+            families=counted.families,
+            unknown=counted.unresolved,
+            unknown_more=counted.more,
+        )
+
+    async def cancel(self, command_id: str, scope: Scope | None = None) -> CommandView:
+        """Cancel a command that waits; ask the one that runs to stop before its dispatch (PROTOCOL W5).
+
+        Returns where it stands afterwards: `cancelled`, or still `running` when the request came while it runs.
+        Raises `Conflict` once its outcome decides: it has ended, it is unknown, or an earlier call may have worked.
+        """
+        await self._story(command_id, scope)
+        cancelled = await self._database.transact(cancelling.cancel, command_id, "cancelled by request")
+        if cancelled is not None:
+            raise Conflict(*cancelled)
+        return await self.command(command_id, scope)
+
+    async def resolve(
+        self, attempt_id: str, decision: Decision, *, who: str, reason: str, scope: Scope | None = None
+    ) -> CommandView:
+        """Record an operator's disposition of an attempt that nobody knows the outcome of; once, for ever.
+
+        Raises `Conflict` for an attempt that is not unresolved, `Stale` when evidence came in meanwhile: look again.
+        """
+        check_text("reason", reason, LIMITS.reason_bytes_max)
+        check_text("who", who, LIMITS.name_bytes_max)
+        if not attempt_id.startswith("att_"):
+            raise Invalid(
+                "this is no attempt id", hint="it looks like att_…; `doonce status` lists the unresolved ones"
+            )
+        found = await self._database.read(store.stories, attempt_id, scope)
+        command_id = found[0].handoff["command_id"] if found and found[0].handoff else None
+        attempt = unresolved_attempt(found[0]) if found else None
+        if command_id is None:
+            raise MissingOrDenied("there is no such attempt")
+        if attempt is None or attempt["id"] != attempt_id or found[0].end is not None:
+            raise Conflict(
+                "the outcome of this attempt is not in question",
+                hint="`doonce show` has its story; `doonce status` lists the unresolved ones",
+            )
+        await self._record(attempt, command_id, decision, who, reason)
+        return await self.command(command_id, scope)
+
+    async def _record(self, attempt: Any, command_id: str, decision: Decision, who: str, reason: str) -> None:
+        command = (await self._database.read(commands.load, [command_id]))[command_id]
+        verdict, resend = VERDICTS[decision]
+        resolved = await self._database.transact(
+            reconcile.resolve,
+            Resolve(
+                claimed=None,
+                deployment=self._deployment,
+                attempt_id=attempt["id"],
+                command=command,
+                decided_by=f"operator {who}",
+                successor_id=new_id("wrk"),
+                verdict=Verdicted(
+                    verdict, reason, attempt["evidence_version"], names_attempt=True, resend=resend
+                ),
+                reason=reason,
+            ),
+        )
+        if resolved is Resolved.CHANGED:
+            raise Stale(
+                "evidence came in meanwhile",
+                hint="look at it with `doonce show`, then decide",
+                axis="evidence",
+            )
+        if resolved is not Resolved.RECORDED:
+            raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
+
+
+# --- from rows to timelines ---------------------------------------------------------------------------------------
+
+
+def _timeline(asked: str, story: Story) -> Timeline:
+    handoff = story.handoff or {}
+    if story.command is None:
+        return Timeline(
+            asked=asked,
+            kind="handoff",
+            id=handoff["receipt_id"],
+            state=handoff["state"],
+            facts=facts_of(story),
+            moments=moments_of(story),
+        )
+    state, _, _ = standing(story)
+    return Timeline(
+        asked=asked,
+        kind="command",
+        id=story.command["id"],
+        state=state.value,
+        facts=facts_of(story),
+        moments=moments_of(story),
+    )
+
+
+def _link(row: dict[str, Any]) -> Timeline:
+    link_id = row["id"]
+    moments = [Moment(at_us=row["created_at"], id=link_id, event="link adopted", detail=row["remote_id"])]
+    if row["version"] > 1:
+        event = f"link {row['state']}, version {row['version']}"
+        moments.append(Moment(at_us=row["updated_at"], id=link_id, event=event))
+    return Timeline(
+        asked=link_id,
+        kind="link",
+        id=link_id,
+        state=row["state"],
+        facts={
+            "scope": f"{row['org']} / {row['installation']}",
+            "kind": row["kind"],
+            "record": row["local_ref"],
+            "remote id": row["remote_id"],
+            "principal": f"{row['principal_id']} generation {row['generation']}",
+        },
+        moments=tuple(moments),
+    )
+
+
+def _principal(row: dict[str, Any], generations: list[dict[str, Any]]) -> Timeline:
+    moments: list[Moment] = []
+    for one in generations:
+        number = f"generation {one['generation']}"
+        moments.append(Moment(at_us=one["created_at"], id=one["id"], event=f"{number} began"))
+        if one["ended_at"] is not None:
+            ended = Moment(
+                at_us=one["ended_at"], id=one["id"], event=f"{number} ended", detail=one["reason"] or ""
+            )
+            moments.append(ended)
+    return Timeline(
+        asked=row["id"],
+        kind="principal",
+        id=row["id"],
+        state=row["state"],
+        facts={
+            "scope": f"{row['org']} / {row['installation']}",
+            "name": row["name"],
+            "pack": row["pack"],
+            "generation": str(row["current_generation"]),
+        },
+        moments=tuple(sorted(moments, key=lambda moment: moment.at_us)),
+    )

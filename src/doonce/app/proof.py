@@ -1,0 +1,128 @@
+"""What a process proves before it works, and keeps proving while it does (DESIGN rule 12, PROTOCOL S1, S2).
+
+The schema is exactly this release's; the database keeps what it commits; it is the database whose commits were relied
+on. The first two refuse the start. A doubt about the third closes dispatch until an operator's declaration, and
+everything else goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import structlog
+
+from doonce.app.engine import Engine
+from doonce.app.opening import sqlite_file
+from doonce.app.settings import Settings
+from doonce.app.web.readiness import Readiness
+from doonce.base.digests import digest_bytes
+from doonce.base.errors import DoonceError
+from doonce.base.ids import new_token
+from doonce.db import verify
+from doonce.db.durability import Durability
+from doonce.db.faults import DatabaseFault
+from doonce.db.incarnation import Declaration
+from doonce.db.migrate import MigrationReport, migrate
+from doonce.ownership import store as ownership
+from doonce.trust import (
+    tables as _trust_tables,
+)  # every owner's tables have to be known before a schema is compared
+
+__all__ = ["Watch", "declare_incarnation", "migrate_database", "migrate_if_allowed", "prove", "prove_schema"]
+
+log: Final = structlog.get_logger("doonce.proof")
+TABLES: Final = _trust_tables.credential.metadata
+
+
+def release_digest() -> str:
+    """What this release is, as ownership records it."""
+    try:
+        released = version("doonce")
+    except PackageNotFoundError:
+        released = "from source"
+    return digest_bytes(f"doonce {released}".encode())
+
+
+async def migrate_database(settings: Settings) -> MigrationReport:
+    """Bring the database to this release's schema; families without an owner become this deployment's."""
+    operation_id = new_token()
+    return await migrate(
+        settings.database,
+        install=lambda: ownership.install(settings.deployment, release_digest(), operation_id),
+    )
+
+
+async def migrate_if_allowed(settings: Settings, allowed: bool | None) -> None:
+    """Migrate where that was asked for, and a SQLite file by itself: nobody else is using an older release of it."""
+    if allowed or (allowed is None and sqlite_file(settings.database) is not None):
+        await migrate_database(settings)
+
+
+async def prove_schema(engine: Engine) -> None:
+    """Raise `Unavailable`, which names the differences and what to do, unless the schema is this release's."""
+    await verify.require(engine.database.url)
+
+
+class Watch:
+    """Keeps the proof true, and readiness with it."""
+
+    def __init__(self, engine: Engine, durability: Durability) -> None:
+        self._engine = engine
+        self._durability = durability
+
+    async def look(self, readiness: Readiness) -> None:
+        """Look once: is the database there, is it the one, and whose are the families."""
+        try:
+            await self._durability.check()
+            owners = await self._engine.database.read(ownership.read_all)
+        except (DoonceError, DatabaseFault) as error:
+            readiness.blocked("database", str(error))
+            return
+        readiness.clear("database")
+        gate = self._durability.gate
+        if gate.open:
+            readiness.clear("dispatch")
+        else:
+            readiness.blocked("dispatch", gate.reason)
+        deployment = self._engine.settings.deployment
+        foreign = sorted(owner.family for owner in owners if not owner.admits(deployment))
+        if foreign or not owners:
+            readiness.blocked("ownership", f"{deployment} does not own: {', '.join(foreign) or 'any family'}")
+        else:
+            readiness.clear("ownership")
+
+    async def run(self, readiness: Readiness) -> None:
+        """Look for ever."""
+        while True:
+            await self.look(readiness)
+            await asyncio.sleep(self._durability.settings.check_every_seconds)
+
+
+async def prove(engine: Engine, settings: Settings) -> Watch:
+    """Prove the schema, the durability and the incarnation, before anything is claimed.
+
+    Raises `Unavailable` for the first two. A doubtful incarnation closes the engine's dispatch, and is logged.
+    """
+    await prove_schema(engine)
+    durability = Durability(engine.database, settings.durability)
+    await durability.check()
+    engine.gate = durability.gate
+    if not durability.gate.open:
+        log.warning("dispatch is closed", reason=durability.gate.reason)
+    return Watch(engine, durability)
+
+
+async def declare_incarnation(
+    engine: Engine, settings: Settings, declaration: Declaration, who: str, reason: str
+) -> dict[str, str]:
+    """Accept the database as it is now, on an operator's word (PROTOCOL S2); what was recorded."""
+    durability = Durability(engine.database, settings.durability)
+    accepted = await durability.declare(declaration, who, reason)
+    return {
+        "incarnation": accepted.id,
+        "declared": accepted.declaration.value,
+        "by": accepted.operator,
+        "reason": accepted.reason,
+    }

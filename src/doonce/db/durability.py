@@ -1,0 +1,230 @@
+"""What is demanded of the database, checked: that it keeps what it commits (PROTOCOL S1), and that it is the one whose
+commits this deployment relied on (S2). While either is in doubt, the gate is closed and nothing is dispatched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import sqlalchemy as sa
+
+from doonce.base.errors import DoonceError, Unavailable
+from doonce.base.ids import new_token
+from doonce.base.limits import LIMITS, check_text
+from doonce.db import incarnation, sidefile
+from doonce.db.database import Database
+from doonce.db.faults import DatabaseFault, Disconnected
+from doonce.db.incarnation import Declaration, Incarnation, NewIncarnation, Place
+from doonce.db.postgresql import PostgresqlDriver
+from doonce.db.schema import IDENTITY
+from doonce.db.sqlite import SqliteDriver
+from doonce.db.statement import Dialect, DialectName, Statement
+from doonce.db.transaction import Fetch, Row, Txn, fetch
+
+DURABLE_COMMITS: Final = frozenset({"on", "remote_apply"})
+"""Values of synchronous_commit under which an answered commit is flushed, here and on a synchronous standby."""
+SETTINGS_READ: Final = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
+SQLITE_FULL: Final = 2
+
+
+def _settings(dialect: Dialect) -> sa.ClauseElement:
+    if dialect.name is DialectName.SQLITE:
+        return sa.select(
+            sa.column("journal_mode", IDENTITY), sa.column("synchronous", sa.Integer())
+        ).select_from(sa.table("pragma_journal_mode").join(sa.table("pragma_synchronous"), sa.true()))
+    return sa.select(
+        sa.literal_column("pg_is_in_recovery()", sa.Boolean()).label("in_recovery"),
+        *[sa.literal_column(f"current_setting('{name}')", IDENTITY).label(name) for name in SETTINGS_READ],
+    )
+
+
+SETTINGS = Statement("durability.settings", _settings)
+
+
+def judge_settings(dialect: DialectName, row: Row, *, replicated: bool) -> list[str]:
+    """What keeps this connection from being trusted with a commit (PROTOCOL S1); empty if nothing does."""
+    if dialect is DialectName.SQLITE:
+        faults = (
+            [] if row["journal_mode"] == "wal" else [f"its journal mode is {row['journal_mode']}, not wal"]
+        )
+        return faults if row["synchronous"] >= SQLITE_FULL else [*faults, "synchronous is less than full"]
+    if row["in_recovery"]:
+        return ["it is a standby: connect to the primary"]
+    faults = [f"{name} is off" for name in ("fsync", "full_page_writes") if row[name] != "on"]
+    if row["synchronous_commit"] not in DURABLE_COMMITS:
+        faults.append(f"synchronous_commit is {row['synchronous_commit']}, which is less than on")
+    if replicated and not row["synchronous_standby_names"].strip():
+        faults.append("synchronous_standby_names is empty, although the configuration declares it replicated")
+    return faults
+
+
+@dataclass(slots=True)
+class DispatchGate:
+    """Whether anything may be dispatched, and if not, why. Ask before a claim and again after each mark's commit."""
+
+    open: bool = False
+    reason: str = "the database has not been checked yet"
+
+    def set(self, reason: str) -> None:
+        """Close for a reason, or open with none."""
+        self.open, self.reason = not reason, reason
+
+
+@dataclass(frozen=True, slots=True)
+class DurabilitySettings:
+    """`replicated`: the configuration promises a synchronous standby. `check_every_seconds`: between two checks; new
+    connections are checked at once, so this bounds only what changes under an open one.
+    """
+
+    replicated: bool = False
+    check_every_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One look at the database: what is wrong with its settings, what it says it is, and what was pinned."""
+
+    faults: tuple[str, ...]
+    place: Place | None
+    pinned: Incarnation | None
+
+
+class Durability:
+    """Watches one database and keeps its dispatch gate."""
+
+    def __init__(self, database: Database, settings: DurabilitySettings | None = None) -> None:
+        self.gate = DispatchGate()
+        self.settings = settings or DurabilitySettings()
+        self._database = database
+        self._pinned: Incarnation | None = None
+        if isinstance(database.driver, PostgresqlDriver):
+            database.driver.admit = self.admit
+
+    async def check(self) -> None:
+        """Look at the database and set the gate: at start, and periodically by `watch`.
+
+        A changed incarnation closes the gate and raises nothing: all but dispatch goes on. Raises `Unavailable`, and
+        closes the gate, when the settings would lose commits or nothing is pinned.
+        """
+        examined = await self._database.transact(self._examine)
+        self._pinned = examined.pinned
+        if examined.faults:
+            self.gate.set(f"the database may lose commits: {'; '.join(examined.faults)}")
+            raise Unavailable(self.gate.reason, hint="change the server's settings, then start again")
+        if examined.pinned is None or examined.place is None:
+            self.gate.set("the database has no incarnation pinned")
+            raise Unavailable(self.gate.reason, hint="run `doonce migrate` with this URL")
+        self.gate.set(self._doubt(examined.place, examined.pinned))
+
+    async def watch(self) -> None:
+        """Check for ever. A database that cannot be reached closes nothing: no mark can commit in it either."""
+        while True:
+            await asyncio.sleep(self.settings.check_every_seconds)
+            with contextlib.suppress(DoonceError, DatabaseFault):
+                await self.check()
+
+    async def declare(self, declaration: Declaration, operator: str, reason: str) -> Incarnation:
+        """Accept what the database is now, on an operator's word, and open the gate.
+
+        Lossy: whatever was accepted before and has not ended starts as unknown (`incarnation.last_lossy`). Raises
+        `Unavailable` as `check` does, and `Invalid` for an empty operator or reason.
+        """
+        check_text("operator", operator, LIMITS.name_bytes_max)
+        check_text("reason", reason, LIMITS.reason_bytes_max)
+        with contextlib.suppress(Unavailable):
+            await self.check()
+        new = NewIncarnation(new_token(), declaration, operator, reason)
+        accepted = await self._database.transact(incarnation.append, self._database.dialect, new)
+        if isinstance(self._database.driver, SqliteDriver):
+            await asyncio.to_thread(_remember, self._database.driver.path, accepted.place.identity)
+        await self.check()
+        return accepted
+
+    async def admit(self, connection: asyncpg.Connection[Any]) -> None:
+        """Check a new PostgreSQL connection before its first transaction.
+
+        Another incarnation behind it closes the gate before anything can commit there. Raises `Disconnected` when its
+        settings would lose commits: then no transaction runs on it.
+        """
+        compiled = SETTINGS.postgresql
+        row = await connection.fetchrow(compiled.text, *compiled.arguments({}))
+        faults = judge_settings(DialectName.POSTGRESQL, row, replicated=self.settings.replicated)
+        if faults:
+            self.gate.set(f"the database may lose commits: {'; '.join(faults)}")
+            raise Disconnected(self.gate.reason)
+        if self._pinned is not None:
+            found = await _drive(connection, incarnation.place(DialectName.POSTGRESQL, None))
+            doubt = self._doubt(found, self._pinned)
+            if doubt:
+                self.gate.set(doubt)
+
+    def _examine(self) -> Txn[Examined]:
+        dialect = self._database.dialect
+        row = (yield from fetch(SETTINGS))[0]
+        faults = judge_settings(dialect, row, replicated=self.settings.replicated)
+        if faults:
+            return Examined(tuple(faults), None, None)
+        pinned = yield from incarnation.newest()
+        return Examined((), (yield from incarnation.place(dialect, pinned)), pinned)
+
+    def _doubt(self, found: Place, pinned: Incarnation) -> str:
+        """Why the database may not be the one whose commits were relied on, or ""."""
+        driver = self._database.driver
+        if isinstance(driver, SqliteDriver):
+            return _doubt_by_side_file(driver.path, pinned)
+        if found.identity != pinned.place.identity:
+            return _with_mend("this is another database than the one that was pinned")
+        if found.timeline != pinned.place.timeline:
+            return _with_mend(
+                f"the database went from timeline {pinned.place.timeline} to {found.timeline}: "
+                "a standby was promoted, or a backup recovered"
+            )
+        return ""
+
+
+def _with_mend(doubt: str) -> str:
+    return f"{doubt}; declare whether commits were lost (`doonce declare lossless|lossy`)"
+
+
+def _doubt_by_side_file(path: Path, pinned: Incarnation) -> str:
+    side = sidefile.open_side_file(path)
+    try:
+        known, older = sidefile.remembered_identity(side), sidefile.noted_older(side)
+    finally:
+        os.close(side)
+    if older:
+        return _with_mend(
+            f"{path} is older than what was committed here before: a copy was put back, or it was made anew"
+        )
+    if not known:
+        return _with_mend(f"{path} was not made on this host, or its side file is gone: it may be a copy")
+    if known != pinned.place.identity:
+        return _with_mend(f"{path} is another database than the one that was here before")
+    return ""
+
+
+def _remember(path: Path, identity: str) -> None:
+    with sidefile.locked(path) as side:
+        sidefile.remember_identity(side, identity)
+        sidefile.forget_older(side)
+
+
+async def _drive(connection: asyncpg.Connection[Any], transaction: Txn[Place]) -> Place:
+    """Carry out a transaction of plain reads on a connection that is not in the pool yet."""
+    value: Any = None
+    while True:
+        try:
+            call = transaction.send(value)
+        except StopIteration as stop:
+            found: Place = stop.value
+            return found
+        if not isinstance(call, Fetch):
+            raise TypeError(f"only reads are for a connection outside the pool: {call!r}")
+        compiled = call.statement.postgresql
+        value = await connection.fetch(compiled.text, *compiled.arguments(call.params))

@@ -1,0 +1,181 @@
+"""Which database this is: the incarnation that was pinned, and what an operator declared about each change of it.
+
+A failover, or a copy put back, may lack the newest commits, a dispatch mark among them (PROTOCOL S2). On PostgreSQL an
+incarnation is the system's identifier and the timeline, which a promotion or a recovery to a point in time moves on. On
+SQLite it is a random id, in the database and in the side file of each host that pinned it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, metadata
+from doonce.db.statement import Dialect, DialectName, Statement
+from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
+
+LOCK: Final = "incarnation"
+
+database_incarnation = sa.Table(
+    "database_incarnation",
+    metadata,
+    sa.Column("sequence", COUNT, primary_key=True, autoincrement=False),
+    sa.Column("id", IDENTITY, nullable=False, unique=True),
+    sa.Column("identity", IDENTITY, nullable=False),
+    sa.Column("timeline", IDENTITY, nullable=False),
+    sa.Column("declaration", IDENTITY, nullable=False),
+    sa.Column("operator", IDENTITY, nullable=False),
+    sa.Column("reason", IDENTITY, nullable=False),
+    sa.Column("declared_at", MICROSECONDS, nullable=False),
+)
+"""The incarnations that were accepted, append-only; the newest is pinned."""
+
+COLUMNS: Final = tuple(column.name for column in database_incarnation.c)
+
+
+class Declaration(str, Enum):
+    """Why an incarnation is accepted."""
+
+    FIRST = "first"
+    LOSSLESS = "lossless"
+    LOSSY = "lossy"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the engine itself says that it is."""
+
+    identity: str
+    timeline: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """An accepted incarnation. After a lossy one, what was not ended before `declared_at` starts as unknown."""
+
+    sequence: int
+    id: str
+    place: Place
+    declaration: Declaration
+    operator: str
+    reason: str
+    declared_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewIncarnation:
+    """A declaration to append; its id is made before the transaction and tells a rerun from a rival (PROTOCOL T1)."""
+
+    id: str
+    declaration: Declaration
+    operator: str
+    reason: str
+
+
+def _text(dialect: Dialect, sql: str) -> sa.Select[Any]:
+    return sa.select(sa.literal_column(sql, IDENTITY).label("value"))
+
+
+NEWEST = Statement(
+    "incarnation.newest",
+    lambda dialect: sa.select(database_incarnation).order_by(database_incarnation.c.sequence.desc()).limit(1),
+)
+LAST_LOSSY = Statement(
+    "incarnation.last_lossy",
+    lambda dialect: sa.select(sa.func.max(database_incarnation.c.declared_at)).where(
+        database_incarnation.c.declaration == Declaration.LOSSY.value
+    ),
+)
+MAY_READ_IDENTIFIER = Statement(
+    "incarnation.may_read_identifier",
+    lambda dialect: sa.select(
+        sa.literal_column("has_function_privilege('pg_control_system()', 'EXECUTE')", sa.Boolean())
+    ),
+)
+IDENTIFIER = Statement(
+    "incarnation.identifier",
+    lambda dialect: sa.select(sa.literal_column("'system:' || system_identifier", IDENTITY)).select_from(
+        sa.func.pg_control_system().table_valued("system_identifier")
+    ),
+)
+DATABASE_OID = Statement(
+    "incarnation.database_oid",
+    lambda dialect: _text(
+        dialect, "(SELECT 'database:' || oid FROM pg_database WHERE datname = current_database())"
+    ),
+)
+TIMELINE = Statement(
+    "incarnation.timeline",
+    lambda dialect: _text(dialect, "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"),
+)
+
+
+def place(dialect: DialectName, pinned: Incarnation | None) -> Txn[Place]:
+    """What the engine says that it is; on SQLite what the database itself has pinned, since nothing else is known.
+
+    The timeline is the one of the write-ahead log: the control file's moves on only with the next checkpoint. Where
+    this user may not read the system's identifier, the database's number stands for it.
+    """
+    if dialect is DialectName.SQLITE:
+        return pinned.place if pinned is not None else Place("", "")
+    permitted = (yield from fetch(MAY_READ_IDENTIFIER))[0][0]
+    identity = (yield from fetch(IDENTIFIER if permitted else DATABASE_OID))[0][0]
+    timeline = (yield from fetch(TIMELINE))[0][0]
+    return Place(identity, timeline)
+
+
+def newest() -> Txn[Incarnation | None]:
+    """The pinned incarnation."""
+    rows = yield from fetch(NEWEST)
+    return _incarnation(rows[0]) if rows else None
+
+
+def last_lossy() -> Txn[int | None]:
+    """When something was last declared lost, microseconds, or None.
+
+    What was accepted before it and has not ended starts as unknown: a dispatch mark may be among what was lost.
+    """
+    rows = yield from fetch(LAST_LOSSY)
+    found: int | None = rows[0][0]
+    return found
+
+
+def pin_first(dialect: DialectName, new_id: str) -> Txn[Incarnation]:
+    """Pin what a fresh database is; one that has a pin keeps it."""
+    pinned = yield from newest()
+    if pinned is not None:
+        return pinned
+    first = NewIncarnation(new_id, Declaration.FIRST, "", "")
+    return (yield from append(dialect, first))
+
+
+def append(dialect: DialectName, new: NewIncarnation) -> Txn[Incarnation]:
+    """Pin what the database is now, on an operator's word. A rerun after an unknown commit finds it appended."""
+    yield from lock_exclusive([LOCK])
+    pinned = yield from newest()
+    if pinned is not None and pinned.id == new.id:
+        return pinned
+    now_us = yield from clock()
+    is_sqlite = dialect is DialectName.SQLITE
+    found = Place(new.id, "") if is_sqlite else (yield from place(dialect, pinned))
+    sequence = pinned.sequence + 1 if pinned is not None else 1
+    row = (
+        sequence, new.id, found.identity, found.timeline, new.declaration.value, new.operator, new.reason, now_us,
+    )  # fmt: skip
+    yield from insert_many(database_incarnation, COLUMNS, [row])
+    return Incarnation(sequence, new.id, found, new.declaration, new.operator, new.reason, now_us)
+
+
+def _incarnation(row: Row) -> Incarnation:
+    return Incarnation(
+        sequence=row["sequence"],
+        id=row["id"],
+        place=Place(row["identity"], row["timeline"]),
+        declaration=Declaration(row["declaration"]),
+        operator=row["operator"],
+        reason=row["reason"],
+        declared_at=row["declared_at"],
+    )

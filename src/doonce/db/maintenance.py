@@ -1,0 +1,186 @@
+"""One connection through SQLAlchemy for what is rare: migrating a schema and comparing it.
+
+What runs here is a plain function of a connection inside one transaction, on SQLite in a thread of its own. Hot
+statements never come this way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as postgresql_dialect
+from sqlalchemy.dialects import sqlite as sqlite_dialect
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from doonce.base.errors import DoonceError, Exhausted, Unavailable
+from doonce.db import postgresql, sidefile, sqlite
+from doonce.db.database import Database, open_database, safe_url
+from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace
+from doonce.db.statement import DialectName
+from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn, lock_number
+
+T = TypeVar("T")
+LOCK_TIMEOUT_MS: Final = 60_000
+"""How long a migration waits for another one, or for a running transaction to leave a table."""
+
+
+async def run(url: str, work: Callable[[sa.Connection], T], *, write: bool) -> T:
+    """Run `work` in one transaction of the database at `url`, commit it if `write`, and return its result.
+
+    On SQLite a writer holds the side file as every writer does, and a reader makes no file. Raises `Unavailable` when
+    the database cannot be had or a lock is not had in time, `Exhausted` when its disk is full; nothing happened then.
+    """
+    database = open_database(url)  # checks the URL; opens nothing
+    try:
+        if isinstance(database.driver, sqlite.SqliteDriver):
+            return await asyncio.to_thread(_run_on_sqlite, database.driver, work, write)
+        return await _run_on_postgresql(database, work, write)
+    except sa.exc.DBAPIError as error:
+        raise _translate(database, _fault(database, error.orig or error)) from error
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error) as error:
+        raise _translate(database, _fault(database, error)) from error
+    except DatabaseFault as fault:
+        raise _translate(database, fault) from fault
+
+
+async def _run_on_postgresql(database: Database, work: Callable[[sa.Connection], T], write: bool) -> T:
+    async def connect() -> Any:
+        return await asyncpg.connect(
+            sa.make_url(database.url).set(drivername="postgresql").render_as_string(hide_password=False),
+            timeout=10,
+            server_settings={
+                "timezone": "UTC",
+                "lock_timeout": str(LOCK_TIMEOUT_MS),
+                "synchronous_commit": "on",
+            },
+        )
+
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            result = await connection.run_sync(work)
+            if write:
+                await connection.commit()
+            return result
+    finally:
+        await engine.dispose()
+
+
+def _run_on_sqlite(driver: sqlite.SqliteDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
+    sqlite.refuse_network_file_system(driver.path)
+    engine = sa.create_engine("sqlite://", creator=lambda: _open(driver.path, write), poolclass=NullPool)
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    try:
+        queued = sidefile.locked(driver.path) if write else contextlib.nullcontext()
+        with queued, engine.connect() as connection:
+            result = work(connection)
+            if write:
+                connection.commit()
+            return result
+    finally:
+        engine.dispose()
+
+
+def _open(path: Path, write: bool) -> sqlite3.Connection:
+    mode = "rwc" if write else "rw"
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, timeout=LOCK_TIMEOUT_MS / 1000
+    )
+    if write:
+        connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.create_function("doonce_host_us", 0, sqlite.host_microseconds)
+    return connection
+
+
+class _Row:
+    """A row as both drivers give it: read by position or by name, and iterable."""
+
+    def __init__(self, row: sa.Row[Any], names: tuple[str, ...]) -> None:
+        self._values = tuple(row)
+        self._names = names
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self._values[key if isinstance(key, int) else self._names.index(key)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+
+def drive(connection: sa.Connection, transaction: Txn[T]) -> T:
+    """Carry out an owner's transaction within the one that is open here; it commits or vanishes with it."""
+    dialect = DialectName(connection.dialect.name)
+    value: Any = None
+    while True:
+        try:
+            call = transaction.send(value)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        value = _carry_out(connection, dialect, call)
+
+
+def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> Any:
+    if isinstance(call, Fetch):
+        compiled = call.statement.on(dialect)
+        result = connection.exec_driver_sql(compiled.text, tuple(compiled.arguments(call.params)))
+        return [_Row(row, tuple(result.keys())) for row in result] if result.returns_rows else []
+    if isinstance(call, InsertMany):
+        insert: Any = sqlite_dialect.insert if dialect is DialectName.SQLITE else postgresql_dialect.insert
+        statement = insert(call.table)
+        rows = [dict(zip(call.columns, row, strict=True)) for row in call.rows]
+        connection.execute(statement.on_conflict_do_nothing() if call.skip_conflicts else statement, rows)
+        return None
+    if isinstance(call, ReadClock):
+        text = sqlite.ADVANCE_CLOCK if dialect is DialectName.SQLITE else postgresql.CLOCK
+        return connection.exec_driver_sql(text).scalar_one()
+    if isinstance(call, LockNames):
+        if dialect is DialectName.POSTGRESQL:
+            for number in sorted({lock_number(name) for name in call.names}):
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+        return None
+    if isinstance(call, Notify):
+        return None  # nobody waits for a migration
+    raise TypeError(f"not a statement: {call!r}")
+
+
+def _fault(database: Database, error: BaseException) -> DatabaseFault:
+    if database.dialect is DialectName.SQLITE:
+        return sqlite.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
+    cause = error.__cause__ if isinstance(error.__cause__, asyncpg.PostgresError) else error
+    return postgresql.classify(cause if isinstance(cause, Exception) else RuntimeError(str(cause)))
+
+
+def _translate(database: Database, fault: DatabaseFault) -> DoonceError:
+    where = safe_url(database.url)
+    if isinstance(fault, OutOfSpace):
+        return Exhausted(
+            "the database's disk is full; nothing was changed", hint="free space, then try again"
+        )
+    if isinstance(fault, Contended):
+        return Unavailable(
+            f"another process holds {where}; nothing was changed",
+            hint="wait until the other migration or the running transactions have ended, then try again",
+        )
+    if isinstance(fault, Disconnected):
+        return Unavailable(
+            "the database cannot be reached", hint=f"check that {where} is up and accepts this user"
+        )
+    return Unavailable(
+        f"{where} refused; everything was rolled back",
+        hint="the log has the database's own words; then try again",
+    )

@@ -1,0 +1,191 @@
+"""Migration: bring a database to this release's schema in one transaction, or say why not and change nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from doonce.base.errors import Conflict, Unavailable
+from doonce.base.ids import new_token
+from doonce.db import incarnation, maintenance, sidefile, sqlite
+from doonce.db.schema import metadata
+from doonce.db.statement import DialectName
+from doonce.db.transaction import Txn, lock_number
+
+VERSION_TABLE: Final = "doonce_schema"
+MIGRATIONS: Final = Path(__file__).with_name("migrations")
+LOCK: Final = "migrate"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What a migration did; `before` is None for a database that was empty."""
+
+    before: str | None
+    after: str
+    applied: tuple[str, ...]
+
+
+class Finding(str, Enum):
+    """What a database is, seen from the schema that this release needs."""
+
+    EMPTY = "empty"
+    CURRENT = "current"
+    OLDER = "older"
+    NEWER = "newer"
+    FOREIGN = "foreign"
+    HALF = "half"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A finding, and the revision that the database says it has."""
+
+    finding: Finding
+    revision: str | None
+
+
+async def migrate(url: str, *, install: Callable[[], Txn[Any]]) -> MigrationReport:
+    """Bring the database at `url` to this release's schema; repeating it changes nothing.
+
+    The steps, the version, `install` (which gives families without an owner their first one, and must be idempotent)
+    and a fresh database's incarnation are one transaction: a crash leaves everything as it was. Of two processes at
+    once, one migrates and the other waits, then finds nothing to do.
+
+    Raises `Unavailable` for a schema that is newer than this release, `Conflict` for tables that are not ours and for a
+    half-applied migration, both with what to do; nothing was changed then.
+    """
+    database_id = new_token()
+    return await maintenance.run(
+        url, lambda connection: _upgrade(connection, install, database_id), write=True
+    )
+
+
+def scripts() -> ScriptDirectory:
+    """The steps that this release knows."""
+    return ScriptDirectory(str(MIGRATIONS))
+
+
+def head() -> str:
+    """The revision that this release needs."""
+    found = scripts().get_current_head()
+    if found is None:
+        raise LookupError("this release has no migrations")
+    return found
+
+
+def standing(connection: sa.Connection) -> Standing:
+    """What the database behind this connection is."""
+    tables = set(sa.inspect(connection).get_table_names())
+    ours = tables & set(metadata.tables)
+    revisions: tuple[str, ...] = ()
+    if VERSION_TABLE in tables:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        revisions = context.get_current_heads()
+    if not revisions:
+        if ours or VERSION_TABLE in tables:
+            return Standing(Finding.HALF, None)
+        return Standing(Finding.FOREIGN if tables else Finding.EMPTY, None)
+    if len(revisions) > 1:
+        return Standing(Finding.HALF, None)
+    (revision,) = revisions
+    if revision == head():
+        return Standing(Finding.CURRENT, revision)
+    known = {script.revision for script in scripts().walk_revisions()}
+    return Standing(Finding.OLDER if revision in known else Finding.NEWER, revision)
+
+
+def _upgrade(connection: sa.Connection, install: Callable[[], Txn[Any]], database_id: str) -> MigrationReport:
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock_number(LOCK))))
+    found = standing(connection)
+    _refuse(found)
+    _note_if_older(connection, found)
+    applied = () if found.finding is Finding.CURRENT else run_steps(connection)
+    maintenance.drive(connection, install())
+    if found.finding is Finding.EMPTY:
+        _pin(connection, database_id)
+    return MigrationReport(found.revision, head(), applied)
+
+
+def run_steps(connection: sa.Connection) -> tuple[str, ...]:
+    """Apply what is missing, within the transaction of this connection; returns the revisions that it applied."""
+    script = scripts()
+    applied: list[str] = []
+
+    def steps(revision: Any, _: MigrationContext) -> Any:
+        planned = script._upgrade_revs("head", revision)  # noqa: SLF001 (as Alembic's own upgrade command does)
+        applied.extend(step.revision.revision for step in planned)
+        return planned
+
+    with EnvironmentContext(Config(), script, fn=steps, destination_rev="head") as environment:
+        environment.configure(connection=connection, version_table=VERSION_TABLE)
+        environment.run_migrations()
+    return tuple(applied)
+
+
+def _note_if_older(connection: sa.Connection, found: Standing) -> None:
+    """Before the first write here, as in the writer itself: afterwards an older copy's clock looks current."""
+    path = _sqlite_path(connection)
+    if path is None:
+        return
+    fresh = found.finding is Finding.EMPTY
+    now_us = 0 if fresh else connection.exec_driver_sql(sqlite.CLOCK_AS_STORED).scalar_one()
+    with _side(path) as side:
+        sidefile.note_if_older(side, now_us)
+
+
+def _pin(connection: sa.Connection, database_id: str) -> None:
+    pinned = maintenance.drive(
+        connection, incarnation.pin_first(DialectName(connection.dialect.name), database_id)
+    )
+    path = _sqlite_path(connection)
+    if path is not None:
+        with _side(path) as side:
+            sidefile.remember_identity(side, pinned.place.identity)
+
+
+def _sqlite_path(connection: sa.Connection) -> Path | None:
+    if connection.dialect.name != "sqlite":
+        return None
+    return Path(
+        connection.exec_driver_sql("SELECT file FROM pragma_database_list WHERE name = 'main'").scalar_one()
+    )
+
+
+@contextmanager
+def _side(path: Path) -> Iterator[int]:
+    side = sidefile.open_side_file(path)  # its lock is held by whoever opened the connection
+    try:
+        yield side
+    finally:
+        os.close(side)
+
+
+def _refuse(found: Standing) -> None:
+    if found.finding is Finding.NEWER:
+        raise Unavailable(
+            f"the database has schema {found.revision}, which this release does not know; it needs {head()}",
+            hint="install the release that migrated it, or a later one",
+        )
+    if found.finding is Finding.FOREIGN:
+        raise Conflict(
+            "the database has tables that are not doonce's, and none that are",
+            hint="give doonce a database or schema of its own; nothing was changed",
+        )
+    if found.finding is Finding.HALF:
+        raise Conflict(
+            "the database has some of doonce's tables but no single version: a migration was applied in part",
+            hint="restore the backup from before it, or start with an empty database; nothing was changed",
+        )

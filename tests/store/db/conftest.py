@@ -1,0 +1,54 @@
+"""One small table, on each engine: what a driver promises does not depend on what is stored."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from doonce.base.ids import new_token
+from doonce.db.database import Database
+from tests.store.db.notes import NoteDatabase, open_notes
+
+
+@pytest.fixture(scope="session")
+def db_postgres(postgres_url: str) -> Iterator[str]:
+    """One PostgreSQL database for all tests of this process."""
+    name = f"db_{new_token()}"
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name))
+        )
+        try:
+            yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+async def postgresql(db_postgres: str) -> AsyncIterator[NoteDatabase]:
+    """The table of notes on PostgreSQL."""
+    async with open_notes(f"{db_postgres}?search_path=s{new_token()}") as notes:
+        yield notes
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[NoteDatabase]:
+    """The table of notes in a file."""
+    async with open_notes(f"sqlite:///{tmp_path / 'notes.db'}") as notes:
+        yield notes
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def notes(request: pytest.FixtureRequest) -> NoteDatabase:
+    """The table of notes on each engine."""
+    made: NoteDatabase = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture
+def database(notes: NoteDatabase) -> Database:
+    """Only the database of it."""
+    return notes.database

@@ -1,0 +1,343 @@
+"""S1 and S2 against real databases: settings that lose commits, and databases that are not the one relied on."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+import sqlalchemy as sa
+from tests.store.db.owners import import_tables
+
+from doonce.base.errors import Invalid, Unavailable
+from doonce.db import incarnation, migrate
+from doonce.db.database import Database, open_database
+from doonce.db.durability import DispatchGate, Durability, DurabilitySettings
+from doonce.db.incarnation import Declaration, Place
+from doonce.db.sidefile import side_file
+from doonce.db.statement import DialectName, Statement
+from doonce.db.transaction import Txn, clock, fetch
+from doonce.ownership import store as ownership
+
+import_tables()
+INSTALL = partial(ownership.install, "test", "sha256:0", "op_1")
+
+
+@pytest.fixture
+async def migrated(database_url: str) -> str:
+    await migrate.migrate(database_url, install=INSTALL)
+    return database_url
+
+
+@pytest.fixture
+async def database(migrated: str) -> AsyncIterator[Database]:
+    opened = open_database(migrated)
+    yield opened
+    await opened.close()
+
+
+def tick() -> Txn[int]:
+    return (yield from clock())
+
+
+async def session(path: Path, *, check: bool = True) -> Durability:
+    """One run of a process on a SQLite file: it looks, writes and ends."""
+    opened = open_database(f"sqlite:///{path}")
+    watched = Durability(opened)
+    if check:
+        await watched.check()
+    await opened.transact(tick)
+    await opened.close()
+    return watched
+
+
+def copy_of(path: Path, to: Path) -> Path:
+    shutil.copy(path, to)
+    return to
+
+
+async def test_a_fresh_database_opens_the_gate(database: Database) -> None:
+    watched = Durability(database)
+    assert not watched.gate.open
+    await watched.check()
+    assert watched.gate.open
+    assert watched.gate.reason == ""
+
+
+async def test_s2_a_declaration_is_appended_and_pins_what_the_database_is(database: Database) -> None:
+    watched = Durability(database)
+    assert await database.read(incarnation.last_lossy) is None
+    lossless = await watched.declare(Declaration.LOSSLESS, "ann", "planned failover")
+    lossy = await watched.declare(Declaration.LOSSY, "ann", "restored last night's backup")
+    assert (lossless.sequence, lossy.sequence) == (2, 3)
+    assert await database.read(incarnation.newest) == lossy
+    assert await database.read(incarnation.last_lossy) == lossy.declared_at > lossless.declared_at
+    assert watched.gate.open
+    for operator, reason in (("", "why"), ("ann", "")):
+        with pytest.raises(Invalid):
+            await watched.declare(Declaration.LOSSLESS, operator, reason)
+
+
+async def test_t5_a_declaration_run_again_is_one(database: Database) -> None:
+    new = incarnation.NewIncarnation("a" * 32, Declaration.LOSSY, "ann", "test")
+    first = await database.transact(incarnation.append, database.dialect, new)
+    assert await database.transact(incarnation.append, database.dialect, new) == first
+
+
+async def test_a_database_without_a_pin_is_told_to_migrate(database: Database) -> None:
+    await database.transact(forget_pins)
+    watched = Durability(database)
+    with pytest.raises(Unavailable) as refused:
+        await watched.check()
+    assert "doonce migrate" in refused.value.hint
+    assert not watched.gate.open
+
+
+FORGET = Statement("test.forget_pins", lambda dialect: sa.delete(incarnation.database_incarnation))
+
+
+def forget_pins() -> Txn[None]:
+    yield from fetch(FORGET)
+
+
+# SQLite: copies
+
+
+async def test_s2_a_restart_is_no_change(sqlite_path: Path) -> None:
+    await migrate.migrate(f"sqlite:///{sqlite_path}", install=INSTALL)
+    for _ in range(3):
+        assert (await session(sqlite_path)).gate.open
+
+
+async def test_s2_an_older_copy_put_back_closes_dispatch_until_it_is_declared(
+    sqlite_path: Path, tmp_path: Path
+) -> None:
+    await migrate.migrate(f"sqlite:///{sqlite_path}", install=INSTALL)
+    await session(sqlite_path)
+    backup = copy_of(sqlite_path, tmp_path / "backup")
+    await session(sqlite_path)
+    copy_of(backup, sqlite_path)
+    for _ in range(2):  # a restart forgets nothing
+        watched = await session(sqlite_path)
+        assert not watched.gate.open
+        assert "older" in watched.gate.reason
+    opened = open_database(f"sqlite:///{sqlite_path}")
+    watched = Durability(opened)
+    declared = await watched.declare(Declaration.LOSSY, "ann", "the disk failed")
+    assert watched.gate.open
+    assert await opened.read(incarnation.last_lossy) == declared.declared_at
+    await opened.close()
+    assert (await session(sqlite_path)).gate.open
+
+
+async def test_s2_an_older_copy_is_noticed_although_something_wrote_before_the_check(
+    sqlite_path: Path, tmp_path: Path
+) -> None:
+    await migrate.migrate(f"sqlite:///{sqlite_path}", install=INSTALL)
+    await session(sqlite_path)
+    backup = copy_of(sqlite_path, tmp_path / "backup")
+    await session(sqlite_path)
+    copy_of(backup, sqlite_path)
+    await session(sqlite_path, check=False)
+    assert not (await session(sqlite_path)).gate.open
+
+
+async def test_s2_a_migration_of_an_older_copy_does_not_hide_it(sqlite_path: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{sqlite_path}"
+    await migrate.migrate(url, install=INSTALL)
+    await session(sqlite_path)
+    backup = copy_of(sqlite_path, tmp_path / "backup")
+    await session(sqlite_path)
+    copy_of(backup, sqlite_path)
+    await migrate.migrate(url, install=INSTALL)
+    assert not (await session(sqlite_path)).gate.open
+
+
+async def test_s2_a_database_made_anew_where_one_was_is_not_taken_for_it(sqlite_path: Path) -> None:
+    url = f"sqlite:///{sqlite_path}"
+    await migrate.migrate(url, install=INSTALL)
+    await session(sqlite_path)
+    for file in sqlite_path.parent.glob("test.db*"):
+        if file != side_file(sqlite_path):
+            file.unlink()
+    await migrate.migrate(url, install=INSTALL)
+    watched = await session(sqlite_path)
+    assert not watched.gate.open
+    assert "made anew" in watched.gate.reason
+
+
+async def test_s2_a_copy_at_another_place_closes_dispatch(sqlite_path: Path, tmp_path: Path) -> None:
+    await migrate.migrate(f"sqlite:///{sqlite_path}", install=INSTALL)
+    await session(sqlite_path)
+    other = copy_of(sqlite_path, tmp_path / "other.db")
+    watched = await session(other)
+    assert not watched.gate.open
+    assert "may be a copy" in watched.gate.reason
+
+
+async def test_s2_another_database_in_its_place_closes_dispatch(sqlite_path: Path, tmp_path: Path) -> None:
+    await migrate.migrate(f"sqlite:///{sqlite_path}", install=INSTALL)
+    await session(sqlite_path)
+    other = tmp_path / "other.db"
+    await migrate.migrate(f"sqlite:///{other}", install=INSTALL)
+    await session(other)
+    copy_of(other, sqlite_path)
+    watched = await session(sqlite_path)
+    assert not watched.gate.open
+    assert "another database" in watched.gate.reason
+
+
+async def test_s2_after_a_declaration_the_two_copies_are_two_databases(
+    sqlite_path: Path, tmp_path: Path
+) -> None:
+    await migrate.migrate(f"sqlite:///{sqlite_path}", install=INSTALL)
+    await session(sqlite_path)
+    other = copy_of(sqlite_path, tmp_path / "other.db")
+    opened = open_database(f"sqlite:///{other}")
+    await Durability(opened).declare(Declaration.LOSSLESS, "ann", "moved to a new host")
+    await opened.close()
+    assert (await session(other)).gate.open
+    copy_of(other, sqlite_path)
+    assert not (await session(sqlite_path)).gate.open
+
+
+# PostgreSQL: settings and incarnations
+
+
+@pytest.fixture
+async def on_postgresql(fresh_postgres: str) -> AsyncIterator[Database]:
+    await migrate.migrate(fresh_postgres, install=INSTALL)
+    opened = open_database(fresh_postgres)
+    yield opened
+    await opened.close()
+
+
+async def run_sql(url: str, text: str) -> None:
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
+    await connection.execute(text)
+    await connection.close()
+
+
+async def test_s1_a_role_that_does_not_wait_for_the_disk_is_refused_at_start(on_postgresql: Database) -> None:
+    watched = Durability(on_postgresql)
+    name = on_postgresql.url.rsplit("/", 1)[1]
+    await run_sql(on_postgresql.url, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(Unavailable):
+        await watched.check()
+    assert not watched.gate.open
+    assert "synchronous_commit is off" in watched.gate.reason
+
+
+async def test_s1_settings_are_checked_for_each_new_connection(on_postgresql: Database) -> None:
+    watched = Durability(on_postgresql)
+    await watched.check()
+    assert watched.gate.open
+    name = on_postgresql.url.rsplit("/", 1)[1]
+    await run_sql(on_postgresql.url, f"ALTER DATABASE {name} SET synchronous_commit = local")
+    await watched.check()  # the connection that is open keeps its settings
+    assert watched.gate.open
+    on_postgresql.driver._idle[0].raw.terminate()  # type: ignore[attr-defined]  # as a restart of the server does
+    with pytest.raises(Unavailable):
+        await on_postgresql.transact(tick)
+    assert not watched.gate.open
+    assert "synchronous_commit is local" in watched.gate.reason
+
+
+class ClosingGate(DispatchGate):
+    """A gate that says when it closes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = asyncio.Event()
+
+    def set(self, reason: str) -> None:
+        """As a gate does."""
+        super().set(reason)
+        if reason:
+            self.closed.set()
+
+
+async def test_s1_a_change_under_an_open_connection_is_found_periodically(on_postgresql: Database) -> None:
+    watched = Durability(on_postgresql, DurabilitySettings(check_every_seconds=0.01))
+    watched.gate = closing = ClosingGate()
+    await watched.check()
+    await on_postgresql.driver._idle[0].raw.execute("SET synchronous_commit = off")  # type: ignore[attr-defined]
+    watching = asyncio.create_task(watched.watch())
+    async with asyncio.timeout(10):
+        await closing.closed.wait()
+    watching.cancel()
+    assert "synchronous_commit is off" in watched.gate.reason
+
+
+async def test_s1_a_promised_replica_must_be_waited_for(on_postgresql: Database) -> None:
+    with pytest.raises(Unavailable):
+        await Durability(on_postgresql, DurabilitySettings(replicated=True)).check()
+
+
+async def test_s2_postgresql_is_known_by_its_system_identifier_and_timeline(on_postgresql: Database) -> None:
+    pinned = await on_postgresql.read(incarnation.newest)
+    assert pinned is not None
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(on_postgresql.url)
+    identifier = await connection.fetchval("SELECT system_identifier::text FROM pg_control_system()")
+    timeline = await connection.fetchval("SELECT timeline_id FROM pg_control_checkpoint()")
+    await connection.close()
+    assert pinned.place == Place(f"system:{identifier}", f"{timeline:08X}")
+
+
+@pytest.mark.parametrize("identity,timeline", [("system:1", None), (None, "00000FFF")])
+async def test_s2_another_incarnation_closes_dispatch_until_it_is_declared(
+    on_postgresql: Database, identity: str | None, timeline: str | None
+) -> None:
+    pinned = await on_postgresql.read(incarnation.newest)
+    assert pinned is not None
+    await run_sql(
+        on_postgresql.url,
+        f"UPDATE database_incarnation SET identity = '{identity or pinned.place.identity}', "
+        f"timeline = '{timeline or pinned.place.timeline}'",
+    )
+    watched = Durability(on_postgresql)
+    await watched.check()
+    assert not watched.gate.open
+    assert "doonce declare" in watched.gate.reason
+    await watched.declare(Declaration.LOSSLESS, "ann", "the standby had everything")
+    assert watched.gate.open
+    elsewhere = Durability(on_postgresql)
+    await elsewhere.check()
+    assert elsewhere.gate.open
+
+
+async def test_s2_a_new_connection_to_another_incarnation_closes_dispatch_before_it_can_commit(
+    on_postgresql: Database,
+) -> None:
+    watched = Durability(on_postgresql)
+    await watched.check()
+    assert watched.gate.open
+    watched._pinned = incarnation.Incarnation(
+        1, "x", Place("system:1", "00000001"), Declaration.FIRST, "", "", 0
+    )
+    on_postgresql.driver._idle[0].raw.terminate()  # type: ignore[attr-defined]  # as a failover does
+    seen: list[bool] = []
+
+    def operation() -> Txn[int]:
+        seen.append(watched.gate.open)
+        return (yield from clock())
+
+    await on_postgresql.transact(operation)
+    assert seen == [False]
+
+
+async def test_s2_a_user_who_may_not_read_the_identifier_still_has_an_incarnation(
+    fresh_postgres: str,
+) -> None:
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(fresh_postgres)
+    compiled = incarnation.DATABASE_OID.postgresql
+    identity = await connection.fetchval(compiled.text, *compiled.arguments({}))
+    oid = await connection.fetchval("SELECT oid FROM pg_database WHERE datname = current_database()")
+    await connection.close()
+    assert identity == f"database:{oid}"
+    calls = incarnation.place(DialectName.POSTGRESQL, None)
+    assert next(calls).statement is incarnation.MAY_READ_IDENTIFIER  # type: ignore[union-attr]
+    assert calls.send([(False,)]).statement is incarnation.DATABASE_OID  # type: ignore[union-attr]

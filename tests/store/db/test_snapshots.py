@@ -1,0 +1,11 @@
+"""Reviewers see the SQL of every statement on every dialect, and a change of it is a change in the review."""
+
+import pytest
+
+from doonce.db.statement import DialectName
+from tests.store.db.snapshot_sql import file_of, snapshot
+
+
+@pytest.mark.parametrize("dialect", DialectName)
+def test_the_sql_of_every_statement_is_what_was_reviewed(dialect: DialectName) -> None:
+    assert snapshot(dialect) == file_of(dialect).read_text(), "run `make snapshots` and review the difference"

@@ -1,0 +1,157 @@
+"""The verifier: every kind of difference is named, none is repaired, an intact schema has none."""
+
+from functools import partial
+
+import pytest
+import sqlalchemy as sa
+from tests.store.db.owners import import_tables
+
+from doonce.base.errors import Unavailable
+from doonce.db import maintenance, migrate
+from doonce.db.verify import require, verify
+from doonce.ownership import store as ownership
+
+import_tables()
+INSTALL = partial(ownership.install, "test", "sha256:0", "op_1")
+
+REBUILT_ON_SQLITE = """
+CREATE TABLE work_ownership_new (
+    family TEXT NOT NULL, deployment TEXT NOT NULL, release_digest TEXT NOT NULL, epoch {epoch},
+    operation_id TEXT {null}, state TEXT NOT NULL {default}, changed_at BIGINT NOT NULL {more},
+    CONSTRAINT work_ownership_pk PRIMARY KEY ({key}))
+"""
+
+
+def rebuilt(**changes: str) -> list[str]:
+    parts = {
+        "epoch": "BIGINT NOT NULL",
+        "null": "NOT NULL",
+        "default": "",
+        "more": "",
+        "key": "family",
+    } | changes
+    return [
+        REBUILT_ON_SQLITE.format(**parts),
+        "DROP TABLE work_ownership",
+        "ALTER TABLE work_ownership_new RENAME TO work_ownership",
+    ]
+
+
+DAMAGES = {
+    "table": (["DROP TABLE work_ready"], ["DROP TABLE work_ready"], "table work_ready should be there"),
+    "column": (
+        ["ALTER TABLE work_item DROP COLUMN summary"],
+        ["ALTER TABLE work_item DROP COLUMN summary"],
+        "column work_item.summary should be TEXT",
+    ),
+    "more": (
+        rebuilt(more=", surplus TEXT"),
+        ["ALTER TABLE work_ownership ADD COLUMN surplus TEXT"],
+        "column work_ownership.surplus should be absent",
+    ),
+    "type": (
+        rebuilt(epoch="INTEGER NOT NULL"),
+        ["ALTER TABLE work_ownership ALTER COLUMN epoch TYPE integer"],
+        "column work_ownership.epoch should be BIGINT NOT NULL, but is INTEGER NOT NULL",
+    ),
+    "null": (
+        rebuilt(null=""),
+        ["ALTER TABLE work_ownership ALTER COLUMN operation_id DROP NOT NULL"],
+        "column work_ownership.operation_id",
+    ),
+    "default": (
+        rebuilt(default="DEFAULT 'active'"),
+        ["ALTER TABLE work_ownership ALTER COLUMN state SET DEFAULT 'active'"],
+        "is TEXT",
+    ),
+    "primary key": (
+        rebuilt(key="family, epoch"),
+        [
+            "ALTER TABLE work_ownership DROP CONSTRAINT work_ownership_pk",
+            "ALTER TABLE work_ownership ADD CONSTRAINT work_ownership_pk PRIMARY KEY (family, epoch)",
+        ],
+        "the primary key of work_ownership should be (family), but is (family, epoch)",
+    ),
+    "index": (
+        ["DROP INDEX work_item_subject_id"],
+        ["DROP INDEX work_item_subject_id"],
+        "index work_item_subject_id on work_item should be (subject_id), but is missing",
+    ),
+    "order of an index": (
+        ["DROP INDEX view_publication_digest",
+         "CREATE INDEX view_publication_digest ON view_publication (digest, org, installation, capability)"],
+        ["DROP INDEX view_publication_digest",
+         "CREATE INDEX view_publication_digest ON view_publication (digest, org, installation, capability)"],
+        "index view_publication_digest on view_publication should be (org, installation, capability, digest)",
+    ),
+    "unique index instead of index": (
+        ["DROP INDEX work_item_subject_id", "CREATE UNIQUE INDEX u ON work_item (subject_id)"],
+        ["DROP INDEX work_item_subject_id", "CREATE UNIQUE INDEX u ON work_item (subject_id)"],
+        "unique key u on work_item should be absent",
+    ),
+    "partial index": (
+        ["DROP INDEX work_item_subject_id",
+         "CREATE INDEX work_item_subject_id ON work_item (subject_id) WHERE subject_kind = 'x'"],
+        ["DROP INDEX work_item_subject_id",
+         "CREATE INDEX work_item_subject_id ON work_item (subject_id) WHERE subject_kind = 'x'"],
+        "index work_item_subject_id on work_item should be absent, but is (subject_id) where",
+    ),
+    "clock row": (["DELETE FROM doonce_clock"], ["DELETE FROM doonce_clock"], "one row, but is 0 rows"),
+}  # fmt: skip
+
+
+@pytest.fixture
+async def migrated(database_url: str) -> str:
+    await migrate.migrate(database_url, install=INSTALL)
+    return database_url
+
+
+async def damage(url: str, texts: list[str]) -> None:
+    def work(connection: sa.Connection) -> None:
+        for text in texts:
+            connection.exec_driver_sql(text)
+
+    await maintenance.run(url, work, write=True)
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+async def test_rule_12_each_kind_of_difference_is_named_and_left(migrated: str, kind: str) -> None:
+    on_sqlite, on_postgresql, said = DAMAGES[kind]
+    await damage(migrated, on_sqlite if migrated.startswith("sqlite") else on_postgresql)
+    found = await verify(migrated)
+    assert any(said in str(difference) for difference in found.differences), found.differences
+    assert found.mend
+    with pytest.raises(Unavailable) as refused:
+        await require(migrated)
+    assert refused.value.hint == found.mend
+    assert await verify(migrated) == found
+
+
+@pytest.mark.postgresql
+async def test_rule_12_another_collation_and_a_dropped_unique_key_are_named(fresh_postgres: str) -> None:
+    await migrate.migrate(fresh_postgres, install=INSTALL)
+    await damage(
+        fresh_postgres,
+        [
+            'ALTER TABLE work_item ALTER COLUMN subject_kind TYPE text COLLATE "default"',
+            "ALTER TABLE work_item DROP CONSTRAINT work_item_predecessor_key",
+            "ALTER TABLE work_ownership ALTER COLUMN epoch ADD GENERATED ALWAYS AS IDENTITY",
+        ],
+    )
+    said = [str(difference) for difference in (await verify(fresh_postgres)).differences]
+    assert len(said) == 3
+    assert any("work_item.subject_kind" in text and "COLLATE" in text for text in said)
+    assert any("unique key work_item_predecessor_key" in text for text in said)
+    assert any("work_ownership.epoch" in text and "a default" in text for text in said)
+
+
+async def test_other_tables_beside_ours_are_left_alone(migrated: str) -> None:
+    await damage(migrated, ["CREATE TABLE invoice (id INTEGER PRIMARY KEY)"])
+    assert (await verify(migrated)).differences == ()
+    assert (await migrate.migrate(migrated, install=INSTALL)).applied == ()
+
+
+async def test_many_differences_are_counted_in_one_error(database_url: str) -> None:
+    await damage(database_url, ["CREATE TABLE invoice (id INTEGER PRIMARY KEY)"])
+    with pytest.raises(Unavailable, match=r"and \d+ more"):
+        await require(database_url)

@@ -1,0 +1,539 @@
+-- Every statement on postgresql. Written by `make snapshots`; review it like code.
+
+-- catalog.installations
+SELECT DISTINCT view_publication.org, view_publication.installation
+FROM view_publication
+ORDER BY view_publication.org, view_publication.installation;
+-- no parameters
+
+-- catalog.latest
+SELECT view_publication.org, view_publication.installation, view_publication.capability, view_publication.sequence, view_publication.digest, view_publication.published_at
+FROM view_publication
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[])) AS scopes(org, installation, capability) ON view_publication.org = scopes.org AND view_publication.installation = scopes.installation AND view_publication.capability = scopes.capability AND view_publication.sequence = (SELECT max(view_publication.sequence) AS max_1
+FROM view_publication
+WHERE view_publication.org = scopes.org AND view_publication.installation = scopes.installation AND view_publication.capability = scopes.capability);
+-- scopes[0], scopes[1], scopes[2]
+
+-- catalog.load
+SELECT binding_view.document
+FROM binding_view
+WHERE binding_view.digest = $1::VARCHAR COLLATE "C";
+-- address
+
+-- catalog.published
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability, view_publication.digest
+FROM view_publication
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS pairs(org, installation, capability, digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
+-- pairs[0], pairs[1], pairs[2], pairs[3]
+
+-- commands.load
+SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
+FROM command
+WHERE command.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- commands.load_ends
+SELECT command_end.command_id, command_end.ended_as, command_end.attempt_id, command_end.result, command_end.reason, command_end.recorded_at
+FROM command_end
+WHERE command_end.command_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- commands.lock_handoffs
+SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
+FROM handoff
+LEFT OUTER
+JOIN command ON command.id = handoff.command_id
+WHERE handoff.key IN (SELECT keys.key
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(key))
+ORDER BY handoff.key
+FOR UPDATE OF handoff;
+-- keys[0]
+
+-- completions.attempts
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.reason, effect_attempt.ended_at
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- durability.settings
+SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names;
+-- no parameters
+
+-- effects.attempts_by_id
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at, effect_attempt.status
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- effects.bump_evidence
+UPDATE effect_attempt
+SET evidence_version=(effect_attempt.evidence_version + $1::BIGINT)
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id)
+WHERE effect_attempt.id = ids.id;
+-- 1, ids[0]
+
+-- effects.dispositions
+SELECT disposition.attempt_id, disposition.verdict, disposition.evidence_version, disposition.names_attempt, disposition.decided_by, disposition.reason, disposition.result, disposition.successor_item_id, disposition.recorded_at
+FROM disposition
+WHERE disposition.attempt_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- effects.end
+UPDATE effect_attempt
+SET state=$1::VARCHAR COLLATE "C", outcome=ends.outcome, reason=ends.reason, ended_at=$2::BIGINT, settled_by=ends.settled_by, effect_free=ends.effect_free, status=ends.status, receipt=ends.receipt, result=ends.result
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS TEXT[]), CAST($8::VARCHAR AS BIGINT[]), CAST($9::VARCHAR AS TEXT[]), CAST($10::VARCHAR AS TEXT[])) AS ends(id, outcome, reason, effect_free, settled_by, status, receipt, result)
+WHERE effect_attempt.id = ends.id AND effect_attempt.outcome IS NULL;
+-- 'ended', now_us, ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6], ends[7]
+
+-- effects.evidence_of
+SELECT attempt_evidence.id, attempt_evidence.attempt_id, attempt_evidence.kind, attempt_evidence.outcome, attempt_evidence.result, attempt_evidence.reason, attempt_evidence.token, attempt_evidence.recorded_at
+FROM attempt_evidence
+WHERE attempt_evidence.attempt_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY attempt_evidence.attempt_id, attempt_evidence.recorded_at, attempt_evidence.id;
+-- ids[0]
+
+-- effects.give_successor
+UPDATE disposition
+SET evidence_version=$1::BIGINT, successor_item_id=$2::VARCHAR COLLATE "C"
+WHERE disposition.attempt_id = $3::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL;
+-- version, successor, attempt
+
+-- effects.lineage_of
+SELECT disposition.attempt_id, disposition.verdict, disposition.evidence_version, disposition.names_attempt, disposition.decided_by, disposition.reason, disposition.result, disposition.successor_item_id, disposition.recorded_at
+FROM disposition
+WHERE disposition.successor_item_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- effects.lock_attempts
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY effect_attempt.id
+FOR UPDATE;
+-- ids[0]
+
+-- effects.mark
+UPDATE effect_attempt
+SET state=$1::VARCHAR COLLATE "C", request_digest=marks.request_digest, mark_nonce=marks.nonce, dispatched_at=$2::BIGINT, horizon_at=marks.horizon_us
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS TEXT[])) AS marks(id, nonce, horizon_us, request_digest)
+WHERE effect_attempt.id = marks.id AND effect_attempt.state = $7::VARCHAR COLLATE "C";
+-- 'dispatched', now_us, marks[0], marks[1], marks[2], marks[3], 'prepared'
+
+-- effects.of_subjects
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at
+FROM effect_attempt
+WHERE effect_attempt.subject_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY effect_attempt.subject_id, effect_attempt.prepared_at, effect_attempt.id;
+-- ids[0]
+
+-- incarnation.database_oid
+SELECT (SELECT 'database:' || oid
+FROM pg_database
+WHERE datname = current_database()) AS value;
+-- no parameters
+
+-- incarnation.identifier
+SELECT 'system:' || system_identifier
+FROM pg_control_system() AS anon_1;
+-- no parameters
+
+-- incarnation.last_lossy
+SELECT max(database_incarnation.declared_at) AS max_1
+FROM database_incarnation
+WHERE database_incarnation.declaration = $1::VARCHAR COLLATE "C";
+-- 'lossy'
+
+-- incarnation.may_read_identifier
+SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
+-- no parameters
+
+-- incarnation.newest
+SELECT database_incarnation.sequence, database_incarnation.id, database_incarnation.identity, database_incarnation.timeline, database_incarnation.declaration, database_incarnation.operator, database_incarnation.reason, database_incarnation.declared_at
+FROM database_incarnation
+ORDER BY database_incarnation.sequence DESC
+LIMIT $1::INTEGER;
+-- 1
+
+-- incarnation.timeline
+SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
+-- no parameters
+
+-- lanes.drop_entries
+DELETE
+FROM work_lane_entry
+WHERE (work_lane_entry.lane, work_lane_entry.position) IN (SELECT entries.lane, entries.position
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[])) AS entries(lane, position));
+-- entries[0], entries[1]
+
+-- lanes.entries_at
+SELECT work_lane_entry.lane, work_lane_entry.position, work_lane_entry.item_id
+FROM work_lane_entry
+WHERE (work_lane_entry.lane, work_lane_entry.position) IN (SELECT entries.lane, entries.position
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[])) AS entries(lane, position));
+-- entries[0], entries[1]
+
+-- lanes.inherit_entries
+UPDATE work_lane_entry
+SET item_id=entries.item_id, due=entries.due
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[])) AS entries(lane, position, item_id, due)
+WHERE work_lane_entry.lane = entries.lane AND work_lane_entry.position = entries.position;
+-- entries[0], entries[1], entries[2], entries[3]
+
+-- lanes.lock
+SELECT work_lane.lane, work_lane.policy, work_lane.tail, work_lane.holder, work_lane.hold_until, work_lane.nominee, work_lane.nominee_due
+FROM work_lane
+WHERE work_lane.lane IN (SELECT lanes.lane
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS lanes(lane))
+ORDER BY work_lane.lane
+FOR UPDATE;
+-- lanes[0]
+
+-- lanes.next_in_source
+SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
+FROM work_lane_entry
+WHERE work_lane_entry.lane = lanes.lane
+ORDER BY work_lane_entry.position
+LIMIT $1::INTEGER) AS item_id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS lanes(lane)) AS chosen
+JOIN work_item ON work_item.id = chosen.item_id;
+-- 1, lanes[0]
+
+-- lanes.next_in_target
+SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
+FROM work_lane_entry
+WHERE work_lane_entry.lane = lanes.lane AND work_lane_entry.open = $1::BIGINT
+ORDER BY work_lane_entry.open, work_lane_entry.due, work_lane_entry.position
+LIMIT $2::INTEGER) AS item_id
+FROM unnest(CAST($3::VARCHAR AS TEXT[])) AS lanes(lane)) AS chosen
+JOIN work_item ON work_item.id = chosen.item_id;
+-- 1, 1, lanes[0]
+
+-- lanes.save
+UPDATE work_lane
+SET tail=lanes.tail, holder=lanes.holder, hold_until=lanes.hold_until, nominee=lanes.nominee, nominee_due=lanes.due
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS BIGINT[])) AS lanes(lane, tail, holder, hold_until, nominee, due)
+WHERE work_lane.lane = lanes.lane;
+-- lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5]
+
+-- lanes.set_entries
+UPDATE work_lane_entry
+SET open=entries.open, due=entries.due
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS BIGINT[]), CAST($4::VARCHAR AS BIGINT[])) AS entries(lane, position, open, due)
+WHERE work_lane_entry.lane = entries.lane AND work_lane_entry.position = entries.position;
+-- entries[0], entries[1], entries[2], entries[3]
+
+-- links.find
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS keys(org, installation, kind, local_ref) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
+WHERE remote_link.slot = $5::VARCHAR COLLATE "C";
+-- keys[0], keys[1], keys[2], keys[3], ''
+
+-- links.get
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+WHERE remote_link.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY remote_link.id;
+-- ids[0]
+
+-- links.lock
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+WHERE remote_link.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY remote_link.id
+FOR UPDATE;
+-- ids[0]
+
+-- links.lock_local
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS keys(org, installation, kind, local_ref) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
+WHERE remote_link.slot = $5::VARCHAR COLLATE "C"
+ORDER BY remote_link.id
+FOR UPDATE OF remote_link;
+-- keys[0], keys[1], keys[2], keys[3], ''
+
+-- links.lock_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[])) AS keys(org, installation, principal_id, kind, remote_id) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
+WHERE remote_link.slot = $6::VARCHAR COLLATE "C"
+ORDER BY remote_link.id
+FOR UPDATE OF remote_link;
+-- keys[0], keys[1], keys[2], keys[3], keys[4], ''
+
+-- links.move
+UPDATE remote_link
+SET slot=links.slot, state=links.state, version=(remote_link.version + $1::BIGINT), updated_at=$2::BIGINT
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS TEXT[])) AS links(id, version, slot, state)
+WHERE remote_link.id = links.id AND remote_link.version = links.version;
+-- 1, now_us, links[0], links[1], links[2], links[3]
+
+-- links.renew
+UPDATE remote_link
+SET generation=links.generation, version=(remote_link.version + $1::BIGINT), authority=links.authority, updated_at=$2::BIGINT
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[]), CAST($5::VARCHAR AS TEXT[])) AS links(id, generation, authority)
+WHERE remote_link.id = links.id;
+-- 1, now_us, links[0], links[1], links[2]
+
+-- links.share
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+WHERE remote_link.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY remote_link.id
+FOR SHARE;
+-- ids[0]
+
+-- ownership.read
+SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
+FROM work_ownership
+JOIN unnest(CAST($1::VARCHAR AS TEXT[])) AS families(family) ON work_ownership.family = families.family;
+-- families[0]
+
+-- ownership.read_all
+SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
+FROM work_ownership;
+-- no parameters
+
+-- principals.by_name
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[])) AS names(org, installation, called) ON principal.org = names.org AND principal.installation = names.installation AND principal.name = names.called
+ORDER BY principal.id;
+-- names[0], names[1], names[2]
+
+-- principals.end_generation
+UPDATE binding_generation
+SET state=$1::VARCHAR COLLATE "C", ended_at=$2::BIGINT, reason=$3::VARCHAR COLLATE "C"
+WHERE binding_generation.principal_id = $4::VARCHAR COLLATE "C" AND binding_generation.generation = $5::BIGINT AND binding_generation.state = $6::VARCHAR COLLATE "C";
+-- 'ended', now_us, why, the_principal_id, the_generation, 'current'
+
+-- principals.erase_tokens
+UPDATE token_version
+SET sealed=NULL
+WHERE token_version.principal_id = $1::VARCHAR COLLATE "C" AND token_version.sealed IS NOT NULL AND NOT (token_version.generation = $2::BIGINT AND token_version.version = $3::BIGINT);
+-- the_principal_id, but_generation, but_version
+
+-- principals.generation
+SELECT binding_generation.principal_id, binding_generation.generation, binding_generation.id, binding_generation.state, binding_generation.remote_subject, binding_generation.remote_tenant, binding_generation.created_at, binding_generation.ended_at, binding_generation.reason
+FROM binding_generation
+WHERE binding_generation.principal_id = $1::VARCHAR COLLATE "C" AND binding_generation.generation = $2::BIGINT;
+-- the_principal_id, the_generation
+
+-- principals.get
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+WHERE principal.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY principal.id;
+-- ids[0]
+
+-- principals.lock
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+WHERE principal.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY principal.id
+FOR UPDATE;
+-- ids[0]
+
+-- principals.lock_by_name
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[])) AS names(org, installation, called) ON principal.org = names.org AND principal.installation = names.installation AND principal.name = names.called
+ORDER BY principal.id
+FOR UPDATE OF principal;
+-- names[0], names[1], names[2]
+
+-- principals.set
+UPDATE principal
+SET current_generation=$1::BIGINT, state=$2::VARCHAR COLLATE "C", updated_at=$3::BIGINT
+WHERE principal.id = $4::VARCHAR COLLATE "C";
+-- new_generation, new_state, now_us, the_id
+
+-- principals.tokens
+SELECT token_version.principal_id, token_version.generation, token_version.version, token_version.sealed, token_version.key_id
+FROM token_version
+JOIN principal ON principal.id = token_version.principal_id AND principal.current_generation = token_version.generation AND principal.state = $1::VARCHAR COLLATE "C"
+WHERE token_version.sealed IS NOT NULL AND token_version.principal_id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- 'connected', ids[0]
+
+-- principals.tokens_under_other_keys
+SELECT token_version.principal_id, token_version.generation, token_version.version, token_version.sealed, token_version.key_id
+FROM token_version
+JOIN principal ON principal.id = token_version.principal_id AND principal.current_generation = token_version.generation AND principal.state = $1::VARCHAR COLLATE "C"
+WHERE token_version.sealed IS NOT NULL AND token_version.key_id != $2::VARCHAR COLLATE "C"
+ORDER BY token_version.principal_id;
+-- 'connected', key
+
+-- trust.by_hash
+SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
+FROM credential
+WHERE credential.hash = $1::VARCHAR COLLATE "C";
+-- the_hash
+
+-- trust.lock_by_id
+SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
+FROM credential
+WHERE credential.id = $1::VARCHAR COLLATE "C"
+FOR UPDATE;
+-- the_id
+
+-- trust.read_all
+SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
+FROM credential
+ORDER BY credential.created_at, credential.id;
+-- no parameters
+
+-- trust.revoke
+UPDATE credential
+SET state=$1::VARCHAR COLLATE "C", revoked_at=$2::BIGINT
+WHERE credential.id = $3::VARCHAR COLLATE "C" AND credential.state = $4::VARCHAR COLLATE "C";
+-- 'revoked', now_us, the_id, 'active'
+
+-- work.advance
+UPDATE work_item
+SET run_after=$1::BIGINT, updated_at=$1::BIGINT
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS due(id)
+WHERE work_item.id = due.id;
+-- now_us, due[0]
+
+-- work.candidates
+SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
+FROM work_ready
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due <= (extract(epoch
+FROM statement_timestamp()) * 1000000)::bigint
+ORDER BY work_ready.due, work_ready.item_id
+LIMIT $5::BIGINT
+FOR UPDATE SKIP LOCKED;
+-- family, shelf, org, installation, rows
+
+-- work.count_dispatch
+UPDATE work_item
+SET attempts=(work_item.attempts + $1::BIGINT), lease_until=marks.until_us, updated_at=$2::BIGINT
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[])) AS marks(id, until_us)
+WHERE work_item.id = marks.id;
+-- 1, now_us, marks[0], marks[1]
+
+-- work.drop_ready
+DELETE
+FROM work_ready
+WHERE work_ready.ctid IN (SELECT free.ctid
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
+JOIN work_ready AS free ON free.family = keys.family AND free.shelf = keys.shelf AND free.org = keys.org AND free.installation = keys.installation AND free.due = keys.due AND free.item_id = keys.item_id
+FOR UPDATE OF free SKIP LOCKED);
+-- keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
+
+-- work.entry_of
+SELECT work_lane_entry.item_id
+FROM work_lane_entry
+WHERE work_lane_entry.lane = $1::VARCHAR COLLATE "C" AND work_lane_entry.position = $2::BIGINT;
+-- lane, position
+
+-- work.for_subject
+SELECT work_item.id, work_item.source_lane, work_item.target_lane
+FROM work_item
+WHERE work_item.subject_id = $1::VARCHAR COLLATE "C" AND work_item.family = $2::VARCHAR COLLATE "C";
+-- subject_id, family
+
+-- work.forget_claimers
+DELETE
+FROM work_claimer
+WHERE work_claimer.claimed_at < $1::BIGINT;
+-- before_us
+
+-- work.lock_claimer
+SELECT work_claimer.token, work_claimer.items
+FROM work_claimer
+WHERE work_claimer.owner = $1::VARCHAR COLLATE "C" AND work_claimer.family = $2::VARCHAR COLLATE "C"
+FOR UPDATE;
+-- owner, family
+
+-- work.lock_free_items
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY work_item.id
+FOR UPDATE SKIP LOCKED;
+-- ids[0]
+
+-- work.lock_items
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY work_item.id
+FOR UPDATE;
+-- ids[0]
+
+-- work.plain_items
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- work.renew
+UPDATE work_item
+SET lease_until=leases.until_us, updated_at=$1::BIGINT
+FROM unnest(CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS BIGINT[])) AS leases(id, until_us)
+WHERE work_item.id = leases.id;
+-- now_us, leases[0], leases[1]
+
+-- work.request_cancel
+UPDATE work_item
+SET cancel_requested=$1::BIGINT, updated_at=$2::BIGINT
+FROM unnest(CAST($3::VARCHAR AS TEXT[])) AS ids(id)
+WHERE work_item.id = ids.id;
+-- 1, now_us, ids[0]
+
+-- work.save_claimer
+UPDATE work_claimer
+SET token=$1::VARCHAR COLLATE "C", items=$2::VARCHAR COLLATE "C", claimed_at=$3::BIGINT
+WHERE work_claimer.owner = $4::VARCHAR COLLATE "C" AND work_claimer.family = $5::VARCHAR COLLATE "C";
+-- new_token, new_items, now_us, claimer, claimed_family
+
+-- work.settle
+UPDATE work_item
+SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=ends.failures, first_failed_at=ends.first_failed_at, deferrals=ends.deferrals, first_deferred_at=ends.first_deferred_at, expiries=ends.expiries, alone=$1::BIGINT, failure_class=ends.failure_class, summary=ends.summary, updated_at=$2::BIGINT, finished_at=ends.finished_at
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS BIGINT[]), CAST($9::VARCHAR AS BIGINT[]), CAST($10::VARCHAR AS BIGINT[]), CAST($11::VARCHAR AS BIGINT[]), CAST($12::VARCHAR AS TEXT[]), CAST($13::VARCHAR AS TEXT[]), CAST($14::VARCHAR AS BIGINT[])) AS ends(id, state, run_after, claims, failures, first_failed_at, deferrals, first_deferred_at, expiries, failure_class, summary, finished_at)
+WHERE work_item.id = ends.id;
+-- 0, now_us, ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6], ends[7], ends[8], ends[9], ends[10], ends[11]
+
+-- work.suspects
+SELECT work_ready.item_id
+FROM work_ready
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = 1
+LIMIT 1;
+-- family
+
+-- work.sweep
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id > $1::VARCHAR COLLATE "C"
+ORDER BY work_item.id
+LIMIT $2::BIGINT;
+-- after, rows
+
+-- work.take
+UPDATE work_item
+SET state=$1::VARCHAR COLLATE "C", claims=(work_item.claims + $2::BIGINT), expiries=taken.expiries, alone=$3::BIGINT, lease_owner=$4::VARCHAR COLLATE "C", lease_token=$5::VARCHAR COLLATE "C", lease_until=$6::BIGINT, ownership_epoch=$7::BIGINT, updated_at=$8::BIGINT
+FROM unnest(CAST($9::VARCHAR AS TEXT[]), CAST($10::VARCHAR AS BIGINT[])) AS taken(id, expiries)
+WHERE work_item.id = taken.id;
+-- 'processing', 1, alone, owner, token, until_us, epoch, now_us, taken[0], taken[1]

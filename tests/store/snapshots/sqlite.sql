@@ -1,0 +1,573 @@
+-- Every statement on sqlite. Written by `make snapshots`; review it like code.
+
+-- catalog.installations
+SELECT DISTINCT view_publication.org, view_publication.installation
+FROM view_publication
+ORDER BY view_publication.org, view_publication.installation;
+-- no parameters
+
+-- catalog.latest
+SELECT view_publication.org, view_publication.installation, view_publication.capability, view_publication.sequence, view_publication.digest, view_publication.published_at
+FROM view_publication
+JOIN (SELECT json_extract(scopes_json.value, '$[0]') AS org, json_extract(scopes_json.value, '$[1]') AS installation, json_extract(scopes_json.value, '$[2]') AS capability
+FROM json_each(?) AS scopes_json) AS scopes ON view_publication.org = scopes.org AND view_publication.installation = scopes.installation AND view_publication.capability = scopes.capability AND view_publication.sequence = (SELECT max(view_publication.sequence) AS max_1
+FROM view_publication
+WHERE view_publication.org = scopes.org AND view_publication.installation = scopes.installation AND view_publication.capability = scopes.capability);
+-- scopes (rows as JSON)
+
+-- catalog.load
+SELECT binding_view.document
+FROM binding_view
+WHERE binding_view.digest = ?;
+-- address
+
+-- catalog.published
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability, view_publication.digest
+FROM view_publication
+JOIN (SELECT json_extract(pairs_json.value, '$[0]') AS org, json_extract(pairs_json.value, '$[1]') AS installation, json_extract(pairs_json.value, '$[2]') AS capability, json_extract(pairs_json.value, '$[3]') AS digest
+FROM json_each(?) AS pairs_json) AS pairs ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
+-- pairs (rows as JSON)
+
+-- commands.load
+SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
+FROM command
+WHERE command.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- commands.load_ends
+SELECT command_end.command_id, command_end.ended_as, command_end.attempt_id, command_end.result, command_end.reason, command_end.recorded_at
+FROM command_end
+WHERE command_end.command_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- commands.lock_handoffs
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
+FROM handoff
+LEFT OUTER
+JOIN command ON command.id = handoff.command_id
+WHERE handoff."key" IN (SELECT keys."key"
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS "key"
+FROM json_each(?) AS keys_json) AS keys)
+ORDER BY handoff."key";
+-- keys (rows as JSON)
+
+-- completions.attempts
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.reason, effect_attempt.ended_at
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- durability.settings
+SELECT journal_mode, synchronous
+FROM pragma_journal_mode
+JOIN pragma_synchronous ON 1 = 1;
+-- no parameters
+
+-- effects.attempts_by_id
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at, effect_attempt.status
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- effects.bump_evidence
+UPDATE effect_attempt
+SET evidence_version=(effect_attempt.evidence_version + ?)
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids
+WHERE effect_attempt.id = ids.id;
+-- 1, ids (rows as JSON)
+
+-- effects.dispositions
+SELECT disposition.attempt_id, disposition.verdict, disposition.evidence_version, disposition.names_attempt, disposition.decided_by, disposition.reason, disposition.result, disposition.successor_item_id, disposition.recorded_at
+FROM disposition
+WHERE disposition.attempt_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- effects.end
+UPDATE effect_attempt
+SET state=?, outcome=ends.outcome, reason=ends.reason, ended_at=?, settled_by=ends.settled_by, effect_free=ends.effect_free, status=ends.status, receipt=ends.receipt, result=ends.result
+FROM (SELECT json_extract(ends_json.value, '$[0]') AS id, json_extract(ends_json.value, '$[1]') AS outcome, json_extract(ends_json.value, '$[2]') AS reason, json_extract(ends_json.value, '$[3]') AS effect_free, json_extract(ends_json.value, '$[4]') AS settled_by, json_extract(ends_json.value, '$[5]') AS status, json_extract(ends_json.value, '$[6]') AS receipt, json_extract(ends_json.value, '$[7]') AS result
+FROM json_each(?) AS ends_json) AS ends
+WHERE effect_attempt.id = ends.id AND effect_attempt.outcome IS NULL;
+-- 'ended', now_us, ends (rows as JSON)
+
+-- effects.evidence_of
+SELECT attempt_evidence.id, attempt_evidence.attempt_id, attempt_evidence.kind, attempt_evidence.outcome, attempt_evidence.result, attempt_evidence.reason, attempt_evidence.token, attempt_evidence.recorded_at
+FROM attempt_evidence
+WHERE attempt_evidence.attempt_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY attempt_evidence.attempt_id, attempt_evidence.recorded_at, attempt_evidence.id;
+-- ids (rows as JSON)
+
+-- effects.give_successor
+UPDATE disposition
+SET evidence_version=?, successor_item_id=?
+WHERE disposition.attempt_id = ? AND disposition.successor_item_id IS NULL;
+-- version, successor, attempt
+
+-- effects.lineage_of
+SELECT disposition.attempt_id, disposition.verdict, disposition.evidence_version, disposition.names_attempt, disposition.decided_by, disposition.reason, disposition.result, disposition.successor_item_id, disposition.recorded_at
+FROM disposition
+WHERE disposition.successor_item_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- effects.lock_attempts
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY effect_attempt.id;
+-- ids (rows as JSON)
+
+-- effects.mark
+UPDATE effect_attempt
+SET state=?, request_digest=marks.request_digest, mark_nonce=marks.nonce, dispatched_at=?, horizon_at=marks.horizon_us
+FROM (SELECT json_extract(marks_json.value, '$[0]') AS id, json_extract(marks_json.value, '$[1]') AS nonce, json_extract(marks_json.value, '$[2]') AS horizon_us, json_extract(marks_json.value, '$[3]') AS request_digest
+FROM json_each(?) AS marks_json) AS marks
+WHERE effect_attempt.id = marks.id AND effect_attempt.state = ?;
+-- 'dispatched', now_us, marks (rows as JSON), 'prepared'
+
+-- effects.of_subjects
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at
+FROM effect_attempt
+WHERE effect_attempt.subject_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY effect_attempt.subject_id, effect_attempt.prepared_at, effect_attempt.id;
+-- ids (rows as JSON)
+
+-- incarnation.database_oid
+SELECT (SELECT 'database:' || oid
+FROM pg_database
+WHERE datname = current_database()) AS value;
+-- no parameters
+
+-- incarnation.identifier
+SELECT 'system:' || system_identifier
+FROM pg_control_system() AS anon_1;
+-- no parameters
+
+-- incarnation.last_lossy
+SELECT max(database_incarnation.declared_at) AS max_1
+FROM database_incarnation
+WHERE database_incarnation.declaration = ?;
+-- 'lossy'
+
+-- incarnation.may_read_identifier
+SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
+-- no parameters
+
+-- incarnation.newest
+SELECT database_incarnation.sequence, database_incarnation.id, database_incarnation.identity, database_incarnation.timeline, database_incarnation.declaration, database_incarnation.operator, database_incarnation.reason, database_incarnation.declared_at
+FROM database_incarnation
+ORDER BY database_incarnation.sequence DESC
+LIMIT ? OFFSET ?;
+-- 1, 0
+
+-- incarnation.timeline
+SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
+-- no parameters
+
+-- lanes.drop_entries
+DELETE
+FROM work_lane_entry
+WHERE (work_lane_entry.lane, work_lane_entry.position) IN (SELECT entries.lane, entries.position
+FROM (SELECT json_extract(entries_json.value, '$[0]') AS lane, json_extract(entries_json.value, '$[1]') AS position
+FROM json_each(?) AS entries_json) AS entries);
+-- entries (rows as JSON)
+
+-- lanes.entries_at
+SELECT work_lane_entry.lane, work_lane_entry.position, work_lane_entry.item_id
+FROM work_lane_entry
+WHERE (work_lane_entry.lane, work_lane_entry.position) IN (SELECT entries.lane, entries.position
+FROM (SELECT json_extract(entries_json.value, '$[0]') AS lane, json_extract(entries_json.value, '$[1]') AS position
+FROM json_each(?) AS entries_json) AS entries);
+-- entries (rows as JSON)
+
+-- lanes.inherit_entries
+UPDATE work_lane_entry
+SET item_id=entries.item_id, due=entries.due
+FROM (SELECT json_extract(entries_json.value, '$[0]') AS lane, json_extract(entries_json.value, '$[1]') AS position, json_extract(entries_json.value, '$[2]') AS item_id, json_extract(entries_json.value, '$[3]') AS due
+FROM json_each(?) AS entries_json) AS entries
+WHERE work_lane_entry.lane = entries.lane AND work_lane_entry.position = entries.position;
+-- entries (rows as JSON)
+
+-- lanes.lock
+SELECT work_lane.lane, work_lane.policy, work_lane.tail, work_lane.holder, work_lane.hold_until, work_lane.nominee, work_lane.nominee_due
+FROM work_lane
+WHERE work_lane.lane IN (SELECT lanes.lane
+FROM (SELECT json_extract(lanes_json.value, '$[0]') AS lane
+FROM json_each(?) AS lanes_json) AS lanes)
+ORDER BY work_lane.lane;
+-- lanes (rows as JSON)
+
+-- lanes.next_in_source
+SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
+FROM work_lane_entry
+WHERE work_lane_entry.lane = lanes.lane
+ORDER BY work_lane_entry.position
+LIMIT ? OFFSET ?) AS item_id
+FROM (SELECT json_extract(lanes_json.value, '$[0]') AS lane
+FROM json_each(?) AS lanes_json) AS lanes) AS chosen
+JOIN work_item ON work_item.id = chosen.item_id;
+-- 1, 0, lanes (rows as JSON)
+
+-- lanes.next_in_target
+SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
+FROM work_lane_entry
+WHERE work_lane_entry.lane = lanes.lane AND work_lane_entry.open = ?
+ORDER BY work_lane_entry.open, work_lane_entry.due, work_lane_entry.position
+LIMIT ? OFFSET ?) AS item_id
+FROM (SELECT json_extract(lanes_json.value, '$[0]') AS lane
+FROM json_each(?) AS lanes_json) AS lanes) AS chosen
+JOIN work_item ON work_item.id = chosen.item_id;
+-- 1, 1, 0, lanes (rows as JSON)
+
+-- lanes.save
+UPDATE work_lane
+SET tail=lanes.tail, holder=lanes.holder, hold_until=lanes.hold_until, nominee=lanes.nominee, nominee_due=lanes.due
+FROM (SELECT json_extract(lanes_json.value, '$[0]') AS lane, json_extract(lanes_json.value, '$[1]') AS tail, json_extract(lanes_json.value, '$[2]') AS holder, json_extract(lanes_json.value, '$[3]') AS hold_until, json_extract(lanes_json.value, '$[4]') AS nominee, json_extract(lanes_json.value, '$[5]') AS due
+FROM json_each(?) AS lanes_json) AS lanes
+WHERE work_lane.lane = lanes.lane;
+-- lanes (rows as JSON)
+
+-- lanes.set_entries
+UPDATE work_lane_entry
+SET open=entries.open, due=entries.due
+FROM (SELECT json_extract(entries_json.value, '$[0]') AS lane, json_extract(entries_json.value, '$[1]') AS position, json_extract(entries_json.value, '$[2]') AS open, json_extract(entries_json.value, '$[3]') AS due
+FROM json_each(?) AS entries_json) AS entries
+WHERE work_lane_entry.lane = entries.lane AND work_lane_entry.position = entries.position;
+-- entries (rows as JSON)
+
+-- links.find
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN (SELECT json_extract(keys_json.value, '$[0]') AS org, json_extract(keys_json.value, '$[1]') AS installation, json_extract(keys_json.value, '$[2]') AS kind, json_extract(keys_json.value, '$[3]') AS local_ref
+FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
+WHERE remote_link.slot = ?;
+-- keys (rows as JSON), ''
+
+-- links.get
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+WHERE remote_link.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY remote_link.id;
+-- ids (rows as JSON)
+
+-- links.lock
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+WHERE remote_link.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY remote_link.id;
+-- ids (rows as JSON)
+
+-- links.lock_local
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN (SELECT json_extract(keys_json.value, '$[0]') AS org, json_extract(keys_json.value, '$[1]') AS installation, json_extract(keys_json.value, '$[2]') AS kind, json_extract(keys_json.value, '$[3]') AS local_ref
+FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
+WHERE remote_link.slot = ?
+ORDER BY remote_link.id;
+-- keys (rows as JSON), ''
+
+-- links.lock_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN (SELECT json_extract(keys_json.value, '$[0]') AS org, json_extract(keys_json.value, '$[1]') AS installation, json_extract(keys_json.value, '$[2]') AS principal_id, json_extract(keys_json.value, '$[3]') AS kind, json_extract(keys_json.value, '$[4]') AS remote_id
+FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
+WHERE remote_link.slot = ?
+ORDER BY remote_link.id;
+-- keys (rows as JSON), ''
+
+-- links.move
+UPDATE remote_link
+SET slot=links.slot, state=links.state, version=(remote_link.version + ?), updated_at=?
+FROM (SELECT json_extract(links_json.value, '$[0]') AS id, json_extract(links_json.value, '$[1]') AS version, json_extract(links_json.value, '$[2]') AS slot, json_extract(links_json.value, '$[3]') AS state
+FROM json_each(?) AS links_json) AS links
+WHERE remote_link.id = links.id AND remote_link.version = links.version;
+-- 1, now_us, links (rows as JSON)
+
+-- links.renew
+UPDATE remote_link
+SET generation=links.generation, version=(remote_link.version + ?), authority=links.authority, updated_at=?
+FROM (SELECT json_extract(links_json.value, '$[0]') AS id, json_extract(links_json.value, '$[1]') AS generation, json_extract(links_json.value, '$[2]') AS authority
+FROM json_each(?) AS links_json) AS links
+WHERE remote_link.id = links.id;
+-- 1, now_us, links (rows as JSON)
+
+-- links.share
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+WHERE remote_link.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY remote_link.id;
+-- ids (rows as JSON)
+
+-- ownership.read
+SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
+FROM work_ownership
+JOIN (SELECT json_extract(families_json.value, '$[0]') AS family
+FROM json_each(?) AS families_json) AS families ON work_ownership.family = families.family;
+-- families (rows as JSON)
+
+-- ownership.read_all
+SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
+FROM work_ownership;
+-- no parameters
+
+-- principals.by_name
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+JOIN (SELECT json_extract(names_json.value, '$[0]') AS org, json_extract(names_json.value, '$[1]') AS installation, json_extract(names_json.value, '$[2]') AS called
+FROM json_each(?) AS names_json) AS names ON principal.org = names.org AND principal.installation = names.installation AND principal.name = names.called
+ORDER BY principal.id;
+-- names (rows as JSON)
+
+-- principals.end_generation
+UPDATE binding_generation
+SET state=?, ended_at=?, reason=?
+WHERE binding_generation.principal_id = ? AND binding_generation.generation = ? AND binding_generation.state = ?;
+-- 'ended', now_us, why, the_principal_id, the_generation, 'current'
+
+-- principals.erase_tokens
+UPDATE token_version
+SET sealed=NULL
+WHERE token_version.principal_id = ? AND token_version.sealed IS NOT NULL AND NOT (token_version.generation = ? AND token_version.version = ?);
+-- the_principal_id, but_generation, but_version
+
+-- principals.generation
+SELECT binding_generation.principal_id, binding_generation.generation, binding_generation.id, binding_generation.state, binding_generation.remote_subject, binding_generation.remote_tenant, binding_generation.created_at, binding_generation.ended_at, binding_generation.reason
+FROM binding_generation
+WHERE binding_generation.principal_id = ? AND binding_generation.generation = ?;
+-- the_principal_id, the_generation
+
+-- principals.get
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+WHERE principal.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY principal.id;
+-- ids (rows as JSON)
+
+-- principals.lock
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+WHERE principal.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY principal.id;
+-- ids (rows as JSON)
+
+-- principals.lock_by_name
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
+FROM principal
+JOIN (SELECT json_extract(names_json.value, '$[0]') AS org, json_extract(names_json.value, '$[1]') AS installation, json_extract(names_json.value, '$[2]') AS called
+FROM json_each(?) AS names_json) AS names ON principal.org = names.org AND principal.installation = names.installation AND principal.name = names.called
+ORDER BY principal.id;
+-- names (rows as JSON)
+
+-- principals.set
+UPDATE principal
+SET current_generation=?, state=?, updated_at=?
+WHERE principal.id = ?;
+-- new_generation, new_state, now_us, the_id
+
+-- principals.tokens
+SELECT token_version.principal_id, token_version.generation, token_version.version, token_version.sealed, token_version.key_id
+FROM token_version
+JOIN principal ON principal.id = token_version.principal_id AND principal.current_generation = token_version.generation AND principal.state = ?
+WHERE token_version.sealed IS NOT NULL AND token_version.principal_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- 'connected', ids (rows as JSON)
+
+-- principals.tokens_under_other_keys
+SELECT token_version.principal_id, token_version.generation, token_version.version, token_version.sealed, token_version.key_id
+FROM token_version
+JOIN principal ON principal.id = token_version.principal_id AND principal.current_generation = token_version.generation AND principal.state = ?
+WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
+ORDER BY token_version.principal_id;
+-- 'connected', key
+
+-- trust.by_hash
+SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
+FROM credential
+WHERE credential.hash = ?;
+-- the_hash
+
+-- trust.lock_by_id
+SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
+FROM credential
+WHERE credential.id = ?;
+-- the_id
+
+-- trust.read_all
+SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
+FROM credential
+ORDER BY credential.created_at, credential.id;
+-- no parameters
+
+-- trust.revoke
+UPDATE credential
+SET state=?, revoked_at=?
+WHERE credential.id = ? AND credential.state = ?;
+-- 'revoked', now_us, the_id, 'active'
+
+-- work.advance
+UPDATE work_item
+SET run_after=?, updated_at=?
+FROM (SELECT json_extract(due_json.value, '$[0]') AS id
+FROM json_each(?) AS due_json) AS due
+WHERE work_item.id = due.id;
+-- now_us, now_us, due (rows as JSON)
+
+-- work.candidates
+SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = ? AND work_ready.installation = ? AND work_ready.due <= (SELECT max(now_us, doonce_host_us())
+FROM doonce_clock
+WHERE id = 1)
+ORDER BY work_ready.due, work_ready.item_id
+LIMIT ? OFFSET ?;
+-- family, shelf, org, installation, rows, 0
+
+-- work.count_dispatch
+UPDATE work_item
+SET attempts=(work_item.attempts + ?), lease_until=marks.until_us, updated_at=?
+FROM (SELECT json_extract(marks_json.value, '$[0]') AS id, json_extract(marks_json.value, '$[1]') AS until_us
+FROM json_each(?) AS marks_json) AS marks
+WHERE work_item.id = marks.id;
+-- 1, now_us, marks (rows as JSON)
+
+-- work.drop_ready
+DELETE
+FROM work_ready
+WHERE (work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id) IN (SELECT keys.family, keys.shelf, keys.org, keys.installation, keys.due, keys.item_id
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_json.value, '$[1]') AS shelf, json_extract(keys_json.value, '$[2]') AS org, json_extract(keys_json.value, '$[3]') AS installation, json_extract(keys_json.value, '$[4]') AS due, json_extract(keys_json.value, '$[5]') AS item_id
+FROM json_each(?) AS keys_json) AS keys);
+-- keys (rows as JSON)
+
+-- work.entry_of
+SELECT work_lane_entry.item_id
+FROM work_lane_entry
+WHERE work_lane_entry.lane = ? AND work_lane_entry.position = ?;
+-- lane, position
+
+-- work.for_subject
+SELECT work_item.id, work_item.source_lane, work_item.target_lane
+FROM work_item
+WHERE work_item.subject_id = ? AND work_item.family = ?;
+-- subject_id, family
+
+-- work.forget_claimers
+DELETE
+FROM work_claimer
+WHERE work_claimer.claimed_at < ?;
+-- before_us
+
+-- work.lock_claimer
+SELECT work_claimer.token, work_claimer.items
+FROM work_claimer
+WHERE work_claimer.owner = ? AND work_claimer.family = ?;
+-- owner, family
+
+-- work.lock_free_items
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY work_item.id;
+-- ids (rows as JSON)
+
+-- work.lock_items
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY work_item.id;
+-- ids (rows as JSON)
+
+-- work.plain_items
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- work.renew
+UPDATE work_item
+SET lease_until=leases.until_us, updated_at=?
+FROM (SELECT json_extract(leases_json.value, '$[0]') AS id, json_extract(leases_json.value, '$[1]') AS until_us
+FROM json_each(?) AS leases_json) AS leases
+WHERE work_item.id = leases.id;
+-- now_us, leases (rows as JSON)
+
+-- work.request_cancel
+UPDATE work_item
+SET cancel_requested=?, updated_at=?
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids
+WHERE work_item.id = ids.id;
+-- 1, now_us, ids (rows as JSON)
+
+-- work.save_claimer
+UPDATE work_claimer
+SET token=?, items=?, claimed_at=?
+WHERE work_claimer.owner = ? AND work_claimer.family = ?;
+-- new_token, new_items, now_us, claimer, claimed_family
+
+-- work.settle
+UPDATE work_item
+SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=ends.failures, first_failed_at=ends.first_failed_at, deferrals=ends.deferrals, first_deferred_at=ends.first_deferred_at, expiries=ends.expiries, alone=?, failure_class=ends.failure_class, summary=ends.summary, updated_at=?, finished_at=ends.finished_at
+FROM (SELECT json_extract(ends_json.value, '$[0]') AS id, json_extract(ends_json.value, '$[1]') AS state, json_extract(ends_json.value, '$[2]') AS run_after, json_extract(ends_json.value, '$[3]') AS claims, json_extract(ends_json.value, '$[4]') AS failures, json_extract(ends_json.value, '$[5]') AS first_failed_at, json_extract(ends_json.value, '$[6]') AS deferrals, json_extract(ends_json.value, '$[7]') AS first_deferred_at, json_extract(ends_json.value, '$[8]') AS expiries, json_extract(ends_json.value, '$[9]') AS failure_class, json_extract(ends_json.value, '$[10]') AS summary, json_extract(ends_json.value, '$[11]') AS finished_at
+FROM json_each(?) AS ends_json) AS ends
+WHERE work_item.id = ends.id;
+-- 0, now_us, ends (rows as JSON)
+
+-- work.suspects
+SELECT work_ready.item_id
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf = 1
+LIMIT 1 OFFSET ?;
+-- family, 0
+
+-- work.sweep
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.id > ?
+ORDER BY work_item.id
+LIMIT ? OFFSET ?;
+-- after, rows, 0
+
+-- work.take
+UPDATE work_item
+SET state=?, claims=(work_item.claims + ?), expiries=taken.expiries, alone=?, lease_owner=?, lease_token=?, lease_until=?, ownership_epoch=?, updated_at=?
+FROM (SELECT json_extract(taken_json.value, '$[0]') AS id, json_extract(taken_json.value, '$[1]') AS expiries
+FROM json_each(?) AS taken_json) AS taken
+WHERE work_item.id = taken.id;
+-- 'processing', 1, alone, owner, token, until_us, epoch, now_us, taken (rows as JSON)
