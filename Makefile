@@ -3,12 +3,13 @@
 # make test   everything, on both engines, as CI does; installs and starts what it needs
 # make kill   N seeds (20) at every boundary where a process can die
 # make bench  measure, and write var/bench.json
+# make snapshots   write the SQL of every statement anew, for review
 # make lock   resolve the dependencies anew
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types imports kill bench lock clean venv-demo venv-dev venv-bench
+.PHONY: help demo check test lint types imports kill bench snapshots lock clean venv-demo venv-dev venv-bench
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,7 +18,7 @@ N ?= 20
 UV ?= uv
 
 help:
-	@sed -n 's/^# //p' Makefile | head -6
+	@sed -n 's/^# //p' Makefile | head -7
 
 demo: venv-demo
 	$(BIN)/doonce demo $(if $(filter-out 0,$(KEEP)),--keep)
@@ -44,6 +45,9 @@ kill: venv-dev
 bench: venv-bench
 	mkdir -p var
 	scripts/postgres.sh run $(BIN)/python -m benchmarks
+
+snapshots: venv-dev
+	PYTHONPATH=src:. $(BIN)/python -m tests.store.db.snapshot_sql
 
 venv-demo venv-dev venv-bench: venv-%:
 	@scripts/venv.sh $(VENV) $*

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -36,6 +37,8 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNKNOWN_AT_COMMIT = ("57P", "08", "XX", "58")
 CONNECTION_STATES = ("08", "57P", "53", "25006")
 """Another connection may do better: lost, shutting down, out of connections or memory, a standby."""
+OUTDATED_STATEMENT = ("0A000", "26000")
+"""A prepared statement's tables have changed under it, or the server has forgotten it: prepare it anew."""
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -62,6 +65,7 @@ class PooledConnection:
     def __init__(self, raw: asyncpg.Connection[Any]) -> None:
         self.raw = raw
         self.prepared: dict[str, Any] = {}
+        self._names = itertools.count()
         self.warnings: list[str] = []
         raw.add_log_listener(self._note)
 
@@ -73,9 +77,7 @@ class PooledConnection:
         """Rows of one statement, prepared once per connection."""
         statement = self.prepared.get(text)
         if statement is None:
-            statement = self.prepared[text] = await self.raw.prepare(
-                text, name=f"doonce_{len(self.prepared)}"
-            )
+            statement = self.prepared[text] = await self.raw.prepare(text, name=f"doonce_{next(self._names)}")
         rows: list[Any] = await statement.fetch(*arguments)
         return rows
 
@@ -106,7 +108,9 @@ class PostgresqlDriver:
             except (Disconnected, CommitUnknown):
                 connection.raw.terminate()
                 raise
-            except Exception:
+            except Exception as error:
+                if getattr(error.__cause__, "sqlstate", None) in OUTDATED_STATEMENT:
+                    connection.prepared.clear()
                 await self._roll_back(connection)
                 raise
             except BaseException:  # the loop is ending: whatever this connection was doing is over
@@ -172,6 +176,10 @@ class PostgresqlDriver:
             raise classify(error) from error
 
     async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
+        write = self._write(call)
+        if write is not None:
+            await connection.fetch(write.text, *write.arguments)
+            return [] if isinstance(call, Fetch) else None
         if isinstance(call, Fetch):
             compiled = call.statement.postgresql
             return await connection.fetch(compiled.text, *compiled.arguments(call.params))
@@ -232,7 +240,6 @@ class PostgresqlDriver:
         except DRIVER_ERRORS:
             connection.raw.terminate()
         else:
-            connection.prepared.clear()  # one of them may be what failed: its plan is of an older schema
             self._release(connection)
 
     async def _connect(self) -> asyncpg.Connection[Any]:

@@ -199,18 +199,25 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
 
 def _compile(build: Build, name: DialectName) -> Compiled:
     dialect = Dialect(name)
-    built = build(dialect)
-    compiled = built.compile(dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True})
+    statement = build(dialect)
+    for element in visitors.iterate(statement):
+        if isinstance(element, sa.BindParameter):
+            element.required = (
+                False  # its value comes with each call; spelling out an IN list would ask for it now
+            )
+    compiled = statement.compile(
+        dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True}
+    )
     constants = {key: value for key, value in compiled.params.items() if value is not None}
     slots = [_slot(key, dialect.batches, constants) for key in _positions(compiled)]
-    touches = frozenset(part.name for part in visitors.iterate(built) if isinstance(part, sa.Table))
-    return Compiled(" ".join(compiled.string.split()), tuple(slots), _written(built), touches)
+    touches = frozenset(part.name for part in visitors.iterate(statement) if isinstance(part, sa.Table))
+    return Compiled(" ".join(compiled.string.split()), tuple(slots), _written(statement), touches)
 
 
-def _written(built: sa.sql.ClauseElement) -> str | None:
+def _written(statement: sa.sql.ClauseElement) -> str | None:
     """The table that a statement without rows changes."""
-    if isinstance(built, sa.Update | sa.Delete | sa.Insert) and not built.exported_columns:
-        return cast("sa.Table", built.table).name
+    if isinstance(statement, sa.Update | sa.Delete | sa.Insert) and not statement.exported_columns:
+        return cast("sa.Table", statement.table).name
     return None
 
 

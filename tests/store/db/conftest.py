@@ -7,10 +7,10 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
+from tests.store.db.notes import NoteDatabase, open_notes
 
 from doonce.base.ids import new_token
 from doonce.db.database import Database
-from tests.store.db.notes import NoteDatabase, open_notes
 
 
 @pytest.fixture(scope="session")

@@ -9,15 +9,17 @@ import doonce
 from doonce.db.statement import Column, Constant, DialectName, Rows, Scalar, Slot, Statement
 
 FOLDER = Path(__file__).parent.parent / "snapshots"
-BREAKS = re.compile(
-    r" (?=(?:FROM|WHERE|SET|VALUES|ORDER BY|GROUP BY|LIMIT|FOR UPDATE|FOR SHARE|RETURNING|ON CONFLICT|JOIN|LEFT OUTER JOIN)\b)"
-)
+CLAUSES = (
+    "FROM", "WHERE", "SET", "VALUES", "ORDER BY", "GROUP BY", "LIMIT", "FOR UPDATE", "FOR SHARE", "RETURNING",
+    "ON CONFLICT", "JOIN", "LEFT OUTER JOIN",
+)  # fmt: skip
+BREAKS = re.compile(rf" (?=(?:{'|'.join(CLAUSES)})\b)")
 
 
 def import_everything() -> None:
-    """Import every owner's modules, so that every statement is registered; `app` has none."""
+    """Import every module of the package, so that every statement is registered."""
     for module in pkgutil.walk_packages(doonce.__path__, "doonce."):
-        if module.name != "doonce.app" and not module.name.startswith("doonce.app."):
+        if not module.name.endswith("__main__") and ".migrations" not in module.name:
             importlib.import_module(module.name)
 
 

@@ -5,14 +5,14 @@ import asyncio
 import asyncpg
 import pytest
 import sqlalchemy as sa
+from tests.store.db.notes import ABORT, READ, NoteDatabase, note, put, read, statement, tell
+from tests.store.db.test_transact import Observed
 
 from doonce.base.errors import Unavailable
 from doonce.db.database import RetrySettings, open_database
 from doonce.db.faults import CommitUnknown, Contended, RefusedData, RolledBack
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
-from tests.store.db.notes import ABORT, READ, NoteDatabase, note, put, read, statement, tell
-from tests.store.db.test_transact import Observed
 
 pytestmark = pytest.mark.postgresql
 

@@ -1,9 +1,9 @@
 """Reviewers see the SQL of every statement on every dialect, and a change of it is a change in the review."""
 
 import pytest
+from tests.store.db.snapshot_sql import file_of, snapshot
 
 from doonce.db.statement import DialectName
-from tests.store.db.snapshot_sql import file_of, snapshot
 
 
 @pytest.mark.parametrize("dialect", DialectName)

@@ -4,27 +4,20 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.store.db.notes import OLDEST, NoteDatabase, note, now, put, read, statement
 
 from doonce.base.errors import Exhausted, Invalid, Unavailable
 from doonce.db import sqlite as sqlite_module
 from doonce.db.database import Database, RetrySettings, open_database
 from doonce.db.faults import CommitUnknown, Contended, OutOfSpace, SchemaFault
-from doonce.db.sqlite import (
-    SqliteDriver,
-    SqliteSettings,
-    open_side_file,
-    refuse_network_file_system,
-    remembered_time,
-    side_file,
-)
+from doonce.db.sidefile import open_side_file, remembered_time, side_file
+from doonce.db.sqlite import SqliteDriver, SqliteSettings, refuse_network_file_system
 from doonce.db.transaction import Txn, clock, fetch, insert_many
-from tests.store.db.notes import OLDEST, NoteDatabase, note, now, put, read, statement
 
 
 def path_of(notes: NoteDatabase) -> Path:
@@ -91,10 +84,11 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_s4_several_processes_write_one_file_without_loss(sqlite: NoteDatabase) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     children = [
-        subprocess.Popen([sys.executable, "-c", COUNTER, sqlite.url, name], env=environment) for name in "xy"
+        await asyncio.create_subprocess_exec(sys.executable, "-c", COUNTER, sqlite.url, name, env=environment)
+        for name in "xy"
     ]
-    for child in children:
-        assert await asyncio.to_thread(child.wait, 60) == 0
+    async with asyncio.timeout(60):
+        assert [await child.wait() for child in children] == [0, 0]
     assert len(await sqlite.rows()) == 60
 
 

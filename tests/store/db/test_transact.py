@@ -5,12 +5,12 @@ import threading
 from typing import Any
 
 import pytest
+from tests.store.db.notes import MISSING, READ, SET, NoteDatabase, note, now, put, read, write
 
 from doonce.base.errors import Invalid, Unavailable
 from doonce.db.database import Database, RetrySettings
 from doonce.db.faults import RefusedData, RolledBack
 from doonce.db.transaction import Txn, clock, fetch, insert_many
-from tests.store.db.notes import MISSING, READ, SET, NoteDatabase, note, now, put, read, write
 
 
 class Observed:
@@ -102,8 +102,7 @@ async def test_t6_cancelling_the_caller_does_not_cancel_the_commit(notes: NoteDa
         yield from fetch(READ)
 
     call = asyncio.create_task(notes.database.transact(slow))
-    while not reached.is_set():
-        await asyncio.sleep(0)
+    await asyncio.to_thread(reached.wait, 10)
     call.cancel()
     may_go_on.set()
     with pytest.raises(asyncio.CancelledError):
@@ -173,8 +172,7 @@ async def test_c2_the_clock_never_stands_still_or_goes_back(notes: NoteDatabase)
     times: list[int] = []
 
     def twice() -> Txn[None]:
-        for _ in range(2):
-            times.append((yield from clock()))
+        times.extend([(yield from clock()), (yield from clock())])
 
     for _ in range(5):
         notes.host.now_us -= 1_000_000

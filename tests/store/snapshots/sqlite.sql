@@ -324,6 +324,259 @@ FROM json_each(?) AS ids_json) AS ids)
 ORDER BY remote_link.id;
 -- ids (rows as JSON)
 
+-- operate.attempt_evidence_by_attempt_id
+SELECT attempt_evidence.id, attempt_evidence.attempt_id, attempt_evidence.kind, attempt_evidence.outcome, attempt_evidence.result, attempt_evidence.reason, attempt_evidence.token, attempt_evidence.recorded_at
+FROM attempt_evidence
+WHERE attempt_evidence.attempt_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY attempt_evidence.recorded_at, attempt_evidence.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.attempt_evidence_by_id
+SELECT attempt_evidence.id, attempt_evidence.attempt_id, attempt_evidence.kind, attempt_evidence.outcome, attempt_evidence.result, attempt_evidence.reason, attempt_evidence.token, attempt_evidence.recorded_at
+FROM attempt_evidence
+WHERE attempt_evidence.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY attempt_evidence.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.binding_generation_by_principal_id
+SELECT binding_generation.principal_id, binding_generation.generation, binding_generation.id, binding_generation.state, binding_generation.remote_subject, binding_generation.remote_tenant, binding_generation.created_at, binding_generation.ended_at, binding_generation.reason
+FROM binding_generation
+WHERE binding_generation.principal_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY binding_generation.generation
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.command_by_id
+SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
+FROM command
+WHERE command.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY command.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.command_end_by_command_id
+SELECT command_end.command_id, command_end.ended_as, command_end.attempt_id, command_end.result, command_end.reason, command_end.recorded_at
+FROM command_end
+WHERE command_end.command_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY command_end.command_id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.depth
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready
+WHERE work_ready.family = ?
+LIMIT ? OFFSET ?) AS bounded;
+-- family, rows, 0
+
+-- operate.depth_in_scope
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = ? AND work_ready.installation = ?
+LIMIT ? OFFSET ?) AS bounded;
+-- family, 0, the_org, the_installation, rows, 0
+
+-- operate.disposition_by_attempt_id
+SELECT disposition.attempt_id, disposition.verdict, disposition.evidence_version, disposition.names_attempt, disposition.decided_by, disposition.reason, disposition.result, disposition.successor_item_id, disposition.recorded_at
+FROM disposition
+WHERE disposition.attempt_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY disposition.recorded_at
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.effect_attempt_by_id
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+FROM effect_attempt
+WHERE effect_attempt.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY effect_attempt.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.effect_attempt_by_subject_id
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+FROM effect_attempt
+WHERE effect_attempt.subject_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY effect_attempt.prepared_at, effect_attempt.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.handoff_by_key
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
+FROM handoff
+WHERE handoff."key" IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY handoff."key"
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.handoff_by_key_in_scope
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
+FROM handoff
+WHERE handoff."key" IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND handoff.org = ? AND handoff.installation = ?
+ORDER BY handoff."key"
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.handoff_by_outbox_id
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
+FROM handoff
+WHERE handoff.outbox_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY handoff.recorded_at, handoff."key"
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.handoff_by_receipt_id
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
+FROM handoff
+WHERE handoff.receipt_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY handoff."key"
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.handoff_conflict_by_key
+SELECT handoff_conflict."key", handoff_conflict.slot, handoff_conflict.asked, handoff_conflict.mismatch, handoff_conflict.outbox_id, handoff_conflict.payload_digest, handoff_conflict.recorded_at
+FROM handoff_conflict
+WHERE handoff_conflict."key" IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY handoff_conflict.recorded_at
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.oldest
+SELECT min((SELECT work_ready.due
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+ORDER BY work_ready.due
+LIMIT ? OFFSET ?)) AS min_1
+FROM (SELECT json_extract(scopes_json.value, '$[0]') AS org, json_extract(scopes_json.value, '$[1]') AS installation
+FROM json_each(?) AS scopes_json) AS scopes;
+-- family, 0, 1, 0, scopes (rows as JSON)
+
+-- operate.principal_by_id
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state, principal.created_at, principal.updated_at
+FROM principal
+WHERE principal.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY principal.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.principal_by_id_in_scope
+SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state, principal.created_at, principal.updated_at
+FROM principal
+WHERE principal.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND principal.org = ? AND principal.installation = ?
+ORDER BY principal.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.remote_link_by_id
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.slot, remote_link.state, remote_link.version, remote_link.authority, remote_link.created_at, remote_link.updated_at
+FROM remote_link
+WHERE remote_link.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY remote_link.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.remote_link_by_id_in_scope
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.slot, remote_link.state, remote_link.version, remote_link.authority, remote_link.created_at, remote_link.updated_at
+FROM remote_link
+WHERE remote_link.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND remote_link.org = ? AND remote_link.installation = ?
+ORDER BY remote_link.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.unresolved
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
+FROM effect_attempt
+JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = ?
+JOIN work_item AS effect ON effect.id = effect_attempt.work_id
+LEFT OUTER
+JOIN disposition ON disposition.attempt_id = effect_attempt.id
+LEFT OUTER
+JOIN command_end ON command_end.command_id = effect_attempt.subject_id
+WHERE effect_attempt.outcome IN (?, ?) AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = ? AND disposition.successor_item_id IS NULL)
+GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
+ORDER BY effect_attempt.ended_at, effect_attempt.id
+LIMIT ? OFFSET ?;
+-- 'cancelled', 'dead', 'skipped', 'succeeded', 1, 0, 'reconcile', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY', 'no_effect_proven', 101, 0
+
+-- operate.unresolved_in_scope
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
+FROM effect_attempt
+JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = ?
+JOIN work_item AS effect ON effect.id = effect_attempt.work_id
+LEFT OUTER
+JOIN disposition ON disposition.attempt_id = effect_attempt.id
+LEFT OUTER
+JOIN command_end ON command_end.command_id = effect_attempt.subject_id
+WHERE effect_attempt.outcome IN (?, ?) AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = ? AND disposition.successor_item_id IS NULL) AND effect.org = ? AND effect.installation = ?
+GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
+ORDER BY effect_attempt.ended_at, effect_attempt.id
+LIMIT ? OFFSET ?;
+-- 'cancelled', 'dead', 'skipped', 'succeeded', 1, 0, 'reconcile', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY', 'no_effect_proven', the_org, the_installation, 101, 0
+
+-- operate.waiting_in_lanes
+SELECT count(*) AS count_1
+FROM (SELECT DISTINCT work_lane_entry.item_id AS item_id
+FROM work_lane_entry
+LIMIT ? OFFSET ?) AS bounded;
+-- rows, 0
+
+-- operate.work_item_by_id
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
+FROM work_item
+WHERE work_item.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY work_item.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.work_item_by_subject_id
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
+FROM work_item
+WHERE work_item.subject_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY work_item.created_at, work_item.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
 -- ownership.read
 SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
 FROM work_ownership

@@ -1,11 +1,11 @@
 """W5: what waits is cancelled at once, what runs is asked, what has ended stays as it is."""
 
 import pytest
+from tests.store.work.kernel import LONG_US, Kernel, blocking, name_of
 
 from doonce.work.model import Event, Settled
 from doonce.work.settle import Cancelled
 from doonce.work.tables import work_item, work_lane_entry
-from tests.store.work.kernel import LONG_US, Kernel, blocking, name_of
 
 
 async def test_w5_pending_and_retry_are_cancelled_at_once(kernel: Kernel) -> None:

@@ -1,7 +1,9 @@
 """Who may claim what, once: scope, ownership, leases, hand-back."""
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
+from tests.store.work.kernel import EXPIRED_US, HERE, LONG_US, SCOPE, Kernel, name_of
 
 from doonce.db.clock import boottime_ns
 from doonce.ownership.model import OwnershipState
@@ -9,7 +11,6 @@ from doonce.ownership.tables import work_ownership
 from doonce.work import settle
 from doonce.work.model import Event, Scope, Settled, Settlement
 from doonce.work.tables import work_ready
-from tests.store.work.kernel import EXPIRED_US, HERE, LONG_US, SCOPE, Kernel, name_of
 
 
 async def test_scope_an_empty_scope_claims_nothing(kernel: Kernel) -> None:

@@ -1,9 +1,10 @@
 """W2: an item that kills its worker again and again is found alone, and nobody else is convicted with it."""
 
+from tests.store.work.kernel import EFFECT, EXPIRED_US, Kernel, name_of
+
 from doonce.work.model import Claimed, Event, Settled, Shelf
 from doonce.work.store import suspects_wait
 from doonce.work.tables import work_item, work_ready
-from tests.store.work.kernel import EFFECT, EXPIRED_US, Kernel, name_of
 
 POISON = "poison"
 

@@ -4,9 +4,9 @@ import asyncio
 
 import asyncpg
 import pytest
+from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, Places
 
 from doonce.work.model import Event, Settled
-from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, Places
 
 
 async def test_c3_a_renewal_strictly_advances_even_by_less_than_it_has(kernel: Kernel) -> None:

@@ -19,6 +19,7 @@ from doonce.db.transaction import Txn
 from doonce.ownership import store as ownership
 from doonce.work import settle, store
 from doonce.work.model import Event, Settlement
+from doonce.work.tables import work_ready
 
 Scenario = tuple[Callable[..., Txn[Any]], tuple[Any, ...]]
 
@@ -101,7 +102,7 @@ async def releasing(kernel: Kernel) -> Scenario:
 async def sweeping(kernel: Kernel) -> Scenario:
     await several_waiting(kernel)
     await kernel.claim(2, token="first")
-    await kernel.execute(store.claim.__globals__["work_ready"].delete())
+    await kernel.execute(work_ready.delete())
     return store.sweep, ("", 50)
 
 

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 from doonce.work import settle, store
 from doonce.work.model import Event, LanePolicy, Settled
 from doonce.work.tables import work_lane, work_lane_entry
-from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 
 async def test_l1_first_in_first_out_whatever_the_batches(kernel: Kernel) -> None:

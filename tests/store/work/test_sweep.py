@@ -4,11 +4,11 @@ import random
 
 import pytest
 import sqlalchemy as sa
+from tests.store.work.kernel import EFFECT, EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 from doonce.work import store
 from doonce.work.model import Event
 from doonce.work.tables import work_claimer, work_item, work_ready
-from tests.store.work.kernel import EFFECT, EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
 
 async def some_of_everything(kernel: Kernel) -> None:

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 import sqlalchemy as sa
+from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, blocking, name_of
 
 from doonce.db.transaction import Txn, clock
 from doonce.work import lanes as lane_store
 from doonce.work import store
 from doonce.work.model import Event, NewItem, Settled
 from doonce.work.tables import work_lane, work_ready
-from tests.store.work.kernel import EXPIRED_US, LONG_US, Kernel, blocking, name_of
 
 
 async def test_l1_one_item_of_a_target_lane_is_processed_at_a_time(kernel: Kernel) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
+from tests.store.work.kernel import HERE, LONG_US, Kernel, Places, blocking, cancel_items, name_of
+from tests.store.work.test_rerun import SCENARIOS
 
 from doonce.db.faults import CommitUnknown, RefusedData, RolledBack
 from doonce.db.statement import DialectName
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.model import Event, Settled, Settlement
-from tests.store.work.kernel import HERE, LONG_US, Kernel, Places, blocking, cancel_items, name_of
-from tests.store.work.test_rerun import SCENARIOS
 
 T = TypeVar("T")
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.db.fake import QUICK, FakeDriver, fake_database
 
 from doonce.base.errors import Exhausted, Unavailable
 from doonce.db.committer import Committer, CommitterSettings
 from doonce.db.database import RetrySettings
 from doonce.db.faults import Contended, RefusedData
 from doonce.db.transaction import Txn
-from tests.unit.db.fake import QUICK, FakeDriver, fake_database
 
 Row = tuple[str, int]
 
@@ -115,7 +115,7 @@ async def test_g1_a_row_over_the_flush_limit_is_refused_and_one_at_the_limit_is_
 
 
 @pytest.mark.parametrize(
-    ("settings", "size"),
+    "settings,size",
     [
         (CommitterSettings(queue_rows_max=5, rows_max=2), 1),
         (CommitterSettings(queue_bytes_max=500, rows_max=2), 100),

@@ -87,7 +87,7 @@ def _unresolved(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
         .outerjoin(disposition, disposition.c.attempt_id == attempt.c.id)
         .outerjoin(command_end, command_end.c.command_id == attempt.c.subject_id)
     )
-    ended = looked_into.c.state.in_([state.value for state in TERMINAL])
+    ended = looked_into.c.state.in_([state.value for state in sorted(TERMINAL)])
     shown = (
         attempt.c.id, attempt.c.subject_id, attempt.c.operation, attempt.c.ended_at, attempt.c.reason,
         effect.c.target_lane,

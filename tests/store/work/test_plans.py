@@ -1,0 +1,145 @@
+"""Every hot statement finds its rows by an index, on each engine, whatever the statistics say."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from doonce.db.postgresql import PostgresqlDriver
+from doonce.db.sqlite import SqliteDriver
+from doonce.db.statement import Rows, Statement
+from doonce.work.tables import work_item
+from tests.store.work.kernel import TABLES, Kernel, Places
+
+BIG = {table.name for table in TABLES} - {"work_ownership", "work_claimer"}
+ROWS = 20_000
+HOT = sorted(name for name in Statement.registry if name.split(".")[0] in ("work", "lanes"))
+ITEM = {
+    "family": "'effect'", "org": "'acme'", "installation": "'main'", "subject_kind": "'command'",
+    "subject_id": "'cmd_' || n", "view_digest": "'v'", "capability_version": "1",
+    "source_lane": "CASE WHEN n % 2 = 0 THEN 's' || (n % 1000) END", "source_position": "n",
+    "target_lane": "'t' || (n % 5000)", "target_position": "n",
+    "state": "CASE WHEN n % 10 < 7 THEN 'succeeded' WHEN n % 10 < 9 THEN 'pending' ELSE 'processing' END",
+    "run_after": "n", "attempts": "0", "claims": "0", "failures": "0", "deferrals": "0", "expiries": "0", "alone": "0",
+    "lease_until": "0", "ownership_epoch": "1", "cancel_requested": "0", "created_at": "n", "updated_at": "n",
+}  # fmt: skip
+FILL = [
+    f"INSERT INTO work_item (id, {', '.join(ITEM)}) SELECT 'wrk_' || n, {', '.join(ITEM.values())} FROM numbers",
+    "INSERT INTO work_ready SELECT 'effect', 0, 'acme', 'main', n, 'wrk_' || n, NULL, 't' || n FROM numbers",
+    "INSERT INTO work_lane SELECT 't' || n, 'pass', n, NULL, 0, NULL, 0 FROM numbers",
+    "INSERT INTO work_lane_entry SELECT 't' || (n % 5000), n, 'wrk_' || n, 1, n FROM numbers",
+]
+NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS}) "
+
+
+async def fill(kernel: Kernel) -> None:
+    def insert() -> None:
+        with kernel.connect() as connection:
+            for text in FILL:
+                table, rest = text.split(" SELECT ", 1)
+                numbered = f"{table} {NUMBERS} SELECT {rest}"
+                connection.exec_driver_sql(numbered.replace("%", "%%") if kernel.on_postgresql else numbered)
+
+    await asyncio.to_thread(insert)
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def faults_on_postgresql(plan: dict[str, Any]) -> list[str]:
+    """Nodes that look at more of a big table than an index condition picks."""
+    found = []
+    for node in nodes(plan):
+        if node.get("Relation Name") not in BIG or node["Node Type"] in ("ModifyTable", "Bitmap Heap Scan"):
+            continue
+        picked = node.get("Index Cond") or node.get("TID Cond")
+        if "Scan" not in node["Node Type"] or node["Node Type"] == "Seq Scan" or not picked:
+            found.append(f"{node['Node Type']} on {node['Relation Name']}")
+    return found
+
+
+async def plan_on_postgresql(driver: PostgresqlDriver, statement: Statement) -> dict[str, Any]:
+    """The generic plan that the driver's own connections use."""
+    connection = await driver._connect()
+    try:
+        compiled = statement.postgresql
+        await connection.execute(f"PREPARE planned AS {compiled.text}")
+        nothing = ", ".join(["NULL"] * len(compiled.slots))
+        rows = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE planned({nothing})")
+        plan: dict[str, Any] = msgspec.json.decode(rows)[0]["Plan"]
+        return plan
+    finally:
+        await connection.close()
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("analyzed", [False, True], ids=["stale_statistics", "fresh_statistics"])
+async def test_plans_on_postgresql(postgres_places: Places, analyzed: bool) -> None:
+    async with postgres_places.kernel() as kernel:
+        if not analyzed:  # the statistics of an empty table, as on a young database
+            await kernel.execute(sa.text("ANALYZE work_item, work_ready, work_lane, work_lane_entry"))
+        await fill(kernel)
+        if analyzed:
+            await kernel.execute(sa.text("ANALYZE work_item, work_ready, work_lane, work_lane_entry"))
+        driver = kernel.database.driver
+        plans = {name: await plan_on_postgresql(driver, Statement.registry[name]) for name in HOT}
+        assert {name: faults for name, plan in plans.items() if (faults := faults_on_postgresql(plan))} == {}
+        order = [node["Node Type"] for node in nodes(plans["work.candidates"])]
+        assert "Sort" not in order, "the oldest are found in the order of the index, not by looking at all"
+
+
+async def test_plans_on_sqlite(sqlite_places: Places) -> None:
+    async with sqlite_places.kernel() as kernel:
+        await fill(kernel)
+        driver = kernel.database.driver
+        assert isinstance(driver, SqliteDriver)
+        connection = driver._connect()
+        scans = {f"SCAN {table}" for table in BIG}
+        faults: dict[str, list[str]] = {}
+        for name in HOT:
+            compiled = Statement.registry[name].sqlite
+            nothing = ["[]" if isinstance(slot, Rows) else 0 for slot in compiled.slots]
+            details = [row["detail"] for row in connection.execute("EXPLAIN QUERY PLAN " + compiled.text, nothing)]
+            if any(detail in scans or "AUTOMATIC" in detail for detail in details):
+                faults[name] = details
+            if name == "work.candidates":
+                assert not [detail for detail in details if "TEMP B-TREE" in detail]
+        connection.close()
+        assert faults == {}
+
+
+async def test_the_claims_cost_does_not_grow_with_what_waits(kernel: Kernel) -> None:
+    """Statements, not milliseconds: the same number of them and the same rows, with a backlog and without."""
+    assert work_item.name in BIG
+    calls: list[str] = []
+    run = kernel.database.driver.run
+
+    async def counting(factory: Any, *, readonly: bool) -> Any:
+        def counted() -> Any:
+            transaction, value = factory(), None
+            while True:
+                try:
+                    call = transaction.send(value)
+                except StopIteration as stop:
+                    return stop.value
+                value = yield call
+                calls.append(f"{type(call).__name__} {len(value) if isinstance(value, list) else ''}")
+
+        return await run(counted, readonly=readonly)
+
+    kernel.database.driver.run = counting  # type: ignore[method-assign]
+    await kernel.insert(*[kernel.new() for _ in range(5)])
+    await kernel.claim(2)
+    calls.clear()
+    await kernel.claim(2)
+    alone = list(calls)
+    await kernel.insert(*[kernel.new() for _ in range(500)])
+    calls.clear()
+    await kernel.claim(2)
+    assert calls == alone
