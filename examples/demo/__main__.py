@@ -35,18 +35,17 @@ def main(*, keep: bool) -> int:
     var.mkdir(exist_ok=True)
     stage = Stage(Path(tempfile.mkdtemp(prefix="demo-", dir=var)), Console(width=WIDTH, highlight=False))
     simulator = contextlib.ExitStack()
-    held = False
+    scene: Scene | None = None
     try:
         scene = asyncio.run(play(stage, simulator))
-        held = True
     except CheckFailed as failed:
         stage.out.print(f"[bold red]✗ {failed}[/bold red]", markup=True, soft_wrap=True)
         stage.out.print(f"the logs are in {stage.folder}")
     finally:
-        if not (keep and held):
+        if not keep or scene is None:
             stage.end_all()
             simulator.close()
-    if not held:
+    if scene is None:
         print("demo: failed")
         return 1
     stage.out.print()

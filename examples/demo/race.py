@@ -13,11 +13,20 @@ import msgspec
 
 from doonce.base.secrets import Secret
 from doonce.runtime.http_port import HttpHandoffs
-from doonce.wire import AcceptRequest, AcceptResults, Admission, Refused, RejectRequest, encode
+from doonce.wire import (
+    AcceptRequest,
+    AcceptResults,
+    Admission,
+    AdmissionState,
+    Refused,
+    RejectRequest,
+    encode,
+)
 
 AT_ONCE: Final = 8
-APART_SECONDS: Final = 0.01
-"""Each call starts up to so much later than its turn, so that neither side wins by being the shorter call."""
+HANDICAP_SECONDS: Final = 0.004
+"""Whoever won a key starts its next calls up to so much later, and whoever lost so much sooner: the race stays open
+although one call is shorter than the other."""
 
 
 class Raced(msgspec.Struct):
@@ -34,31 +43,42 @@ class Plan(msgspec.Struct):
     keys: list[Raced]
 
 
-async def race(role: str, url: str, credential: Path, plan: Path) -> AcceptResults:
+async def race(role: str, url: str, credential: Secret, plan: Plan) -> AcceptResults:
     """Ask about every key, a few at once, in the plan's order."""
-    todo = msgspec.json.decode(plan.read_bytes(), type=Plan).keys
     turn = asyncio.Semaphore(AT_ONCE)
-    async with HttpHandoffs(url, Secret(credential.read_text().strip())) as port:
+    mine = AdmissionState.COMMAND_ACCEPTED if role == "accept" else AdmissionState.HANDOFF_REJECTED
+    handicap = 0.0
+    async with HttpHandoffs(url, credential) as port:
 
         async def one(request: AcceptRequest) -> Admission | Refused:
+            nonlocal handicap
             async with turn:
-                await asyncio.sleep(random.uniform(0, APART_SECONDS))  # noqa: S311 (spreads calls)
-                if role == "accept":
-                    return (await port.accept([request]))[0]
-                rejection = RejectRequest(
-                    key=request.key,
-                    scope=request.scope,
-                    payload_digest=request.payload_digest,
-                    outbox_id=request.outbox_id,
-                )
-                return await port.reject(rejection)
+                await asyncio.sleep(random.uniform(0, handicap))  # noqa: S311 (spreads calls)
+                answer = await ask(request)
+                won = isinstance(answer, Admission) and answer.state is mine
+                handicap = max(0.0, handicap + (HANDICAP_SECONDS if won else -HANDICAP_SECONDS))
+                return answer
+
+        async def ask(request: AcceptRequest) -> Admission | Refused:
+            if role == "accept":
+                return (await port.accept([request]))[0]
+            rejection = RejectRequest(
+                key=request.key,
+                scope=request.scope,
+                payload_digest=request.payload_digest,
+                outbox_id=request.outbox_id,
+            )
+            return await port.reject(rejection)
 
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        results = await asyncio.gather(*(one(raced.request) for raced in todo))
+        results = await asyncio.gather(*(one(raced.request) for raced in plan.keys))
     return AcceptResults(results=tuple(results))
 
 
 if __name__ == "__main__":
-    told = asyncio.run(race(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])))
+    _, role, url, credential_file, plan_file = sys.argv
+    credential = Secret(Path(credential_file).read_text().strip())
+    plan = msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan)
+    told = asyncio.run(race(role, url, credential, plan))
     sys.stdout.buffer.write(encode(told))

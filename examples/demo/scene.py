@@ -45,7 +45,7 @@ SHORT_CLOCKS: Final = (
 
 @dataclass
 class Scene:
-    """All that the stories need; `service` is the process that the application talks to."""
+    """All that the stories need; `service` is the process that the application talks to, `other` a second one."""
 
     stage: Stage
     config: Path
@@ -56,8 +56,9 @@ class Scene:
     service: Process
     token: Secret
     people: Installed
+    other: Process
+    other_url: str = ""
     crm_url: str = ""
-    cards: Installed | None = None
 
     @property
     def url(self) -> str:
@@ -71,10 +72,15 @@ class Scene:
 
     # --- the service ----------------------------------------------------------------------------------------------
 
-    def start_service(self, name: str = "service", *, port: int | None = None, **settings: str) -> Process:
+    def start_service(self, **settings: str) -> Process:
         """`doonce up` on this deployment, with settings of its own over the file's (as `DOONCE_…`)."""
-        listen = self.service_port if port is None else port
-        return start_service(self.stage, self.config, listen, name, settings)
+        return start_service(self.stage, self.config, self.service_port, "service", settings)
+
+    def start_other(self) -> None:
+        """A second process on the same database, on a port of its own."""
+        port = free_port()
+        self.other = start_service(self.stage, self.config, port, "other-service", {})
+        self.other_url = f"http://127.0.0.1:{port}"
 
     def restart_service(self, **settings: str) -> None:
         """End the service in good order, and start it again."""
@@ -87,10 +93,6 @@ class Scene:
         return flag, {"testing": "true", "point": point, "point_action": action, "point_flag": str(flag)}
 
     # --- handing over ---------------------------------------------------------------------------------------------
-
-    def scope(self, installed: Installed) -> HandoffScope:
-        """What is pinned when a command of this binding is handed over."""
-        return scope_of(installed)
 
     async def hand_over(
         self, installed: Installed, operation: str, local_ref: str, payload: Mapping[str, Any]
@@ -239,7 +241,7 @@ async def set_up(stage: Stage, simulator: Simulator) -> Scene:
     people = await publish(engine, settings, short_pack(stage, "hubspot"), binding, TOKEN)
     stage.say(f"published {people.view.document.pack} as {people.view.digest[:23]}…, principal connected")
     _, token = await BearerCredentials(engine.database).issue(ORG, INSTALLATION, [PEOPLE, CARDS], "the demo")
-    scene = Scene(stage, config, settings, engine, simulator, port, service, token, people)
+    scene = Scene(stage, config, settings, engine, simulator, port, service, token, people, service)
     credential_file(stage.folder / "service.credential", token.reveal())
     start_crm(scene, int(inbox.rpartition(":")[2]))
     return scene

@@ -9,9 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from examples.crm import leads
-from examples.demo.scene import Scene, told_alike
-from examples.demo.stage import ROOT, free_port
+from examples.demo.scene import Scene, request_for, told_alike
+from examples.demo.stage import ROOT
 
 from doonce.app.operate.model import Timeline
 from doonce.commands.model import CommandState
@@ -101,8 +102,8 @@ async def stopped_before_sending(scene: Scene) -> None:
     timeline = await changed(scene, STOPPED_LEAD, "COO")
     await stage.until("the sender stands still", lambda: flag.exists() and is_stopped(scene.service.pid))
     stage.check("it stands still, and nothing has arrived", len(scene.patches("COO")), 0)
-    other = scene.start_service("other-service", port=free_port())
-    stage.say(f"another process (pid {other.pid}) takes over once the lease has ended")
+    scene.start_other()
+    stage.say(f"another process (pid {scene.other.pid}) takes over once the lease has ended")
 
     async def unknown() -> bool:
         return (await scene.command(timeline.id)).state is CommandState.UNKNOWN
@@ -128,7 +129,6 @@ async def stopped_before_sending(scene: Scene) -> None:
         "which proves that a successor may send", "verdict: no_effect_proven" in events(timeline), True
     )
     stage.check("and one PATCH arrived", len(scene.patches("COO")), 1)
-    other.end()
 
 
 async def too_late(scene: Scene) -> None:
@@ -140,11 +140,9 @@ async def too_late(scene: Scene) -> None:
     )
     for number in range(RACE_CONTACTS):
         await scene.link(scene.people, "contact", f"race-{number}", str(600 + number))
-    other_port = free_port()
-    other = scene.start_service("racing-service", port=other_port)
     plan = race_plan(scene)
     racers = [start_racer(scene, role, url, plan) for role, url in
-              (("accept", scene.url), ("reject", f"http://127.0.0.1:{other_port}"))]  # fmt: skip
+              (("accept", scene.url), ("reject", scene.other_url))]  # fmt: skip
     for racer in racers:
         if racer.stdin is None or racer.stdout is None:
             raise RuntimeError("a racer has no pipes")
@@ -161,13 +159,13 @@ async def too_late(scene: Scene) -> None:
     handed, withdrawn = winners[AdmissionState.COMMAND_ACCEPTED], winners[AdmissionState.HANDOFF_REJECTED]
     stage.say(f"the hand-over won {handed} keys, the withdrawal {withdrawn}")
     await _accepted_arrive_once(scene, accepts, plan)
-    other.end()
+    scene.other.end()
 
 
 async def _accepted_arrive_once(scene: Scene, accepts: dict[str, Admission], plan: Path) -> None:
     """Every accepted key arrives once at the provider, no rejected one at all."""
     stage = scene.stage
-    titles = {row["key"]: row["title"] for row in json.loads(plan.read_text())["keys"]}
+    titles = titles_of(plan)
     accepted = {titles[key] for key, answer in accepts.items() if answer.command_id is not None}
     commands = {answer.command_id for answer in accepts.values() if answer.command_id is not None}
     stage.check("one command for each accepted key", len(commands), len(accepted))
@@ -260,19 +258,20 @@ def is_stopped(pid: int) -> bool:
 
 def race_plan(scene: Scene) -> Path:
     """What both racers work through, in one order, and the credential that they use."""
-    from examples.demo.scene import request_for
-
     requests = []
     for number in range(RACE_KEYS):
         title = f"race {number}"
         local_ref = f"race-{number % RACE_CONTACTS}"
         request = request_for(scene.people, "contact.patch", local_ref, {"title": title}, f"race-{number}")
         requests.append({"key": request.key, "title": title, "request": request})
-    import msgspec
-
     path = scene.stage.folder / "race.json"
     path.write_bytes(msgspec.json.encode({"keys": requests}))
     return path
+
+
+def titles_of(plan: Path) -> dict[str, str]:
+    """The title that each key of the plan asks for."""
+    return {row["key"]: row["title"] for row in json.loads(plan.read_text())["keys"]}
 
 
 def start_racer(scene: Scene, role: str, url: str, plan: Path) -> "subprocess.Popen[bytes]":
@@ -287,8 +286,6 @@ def start_racer(scene: Scene, role: str, url: str, plan: Path) -> "subprocess.Po
 
 def told_to(racer: "subprocess.Popen[bytes]") -> dict[str, Admission]:
     """What a racer was told, by key."""
-    import msgspec
-
     said, _ = racer.communicate(timeout=120)
     results = msgspec.json.decode(said, type=AcceptResults).results
     return {answer.key: answer for answer in results if isinstance(answer, Admission)}

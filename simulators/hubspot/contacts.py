@@ -7,7 +7,7 @@ ever reaches the caller is the business of the server and its faults.
 import datetime
 import itertools
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote
@@ -16,8 +16,12 @@ import msgspec
 
 CONTACTS_PATH: Final = "/crm/v3/objects/contacts"
 PUT_PATH: Final = "/sim/objects/contacts"
-"""Not the vendor's: the same contacts with a PUT that creates or replaces, for tests of that method."""
+"""Not the vendor's: the same contacts with a PUT that creates or replaces, for tests of that method.
 
+It keeps RFC 9110's preconditions: `If-None-Match: *`, and `If-Match` with the ETag that its answers carry.
+"""
+
+_UNCONDITIONAL: Final[Mapping[str, str]] = {}
 _READ_ONLY: Final = frozenset({"createdate", "hs_object_id", "lastmodifieddate"})
 _DEFAULT_SHOWN: Final = ("createdate", "email", "firstname", "hs_object_id", "lastmodifieddate", "lastname")
 _WRITABLE: Final = frozenset(
@@ -74,7 +78,9 @@ class Contacts:
     id_by_email: dict[str, str] = field(default_factory=dict)
     _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(501))
 
-    def handle(self, method: str, target: str, body: bytes) -> Answer:
+    def handle(
+        self, method: str, target: str, body: bytes, conditions: Mapping[str, str] = _UNCONDITIONAL
+    ) -> Answer:
         """Answer one authenticated request, with its effect done."""
         path, _, query = target.partition("?")
         for base in (CONTACTS_PATH, PUT_PATH):
@@ -82,7 +88,7 @@ class Contacts:
                 return self._create(body)
             if path.startswith(base + "/"):
                 key = unquote(path[len(base) + 1 :])
-                return self._on_one(method, key, query, body, puttable=base == PUT_PATH)
+                return self._on_one(method, key, query, body, conditions if base == PUT_PATH else None)
         return error(404, "OBJECT_NOT_FOUND", "resource not found")
 
     def seed(self, rows: Iterable[tuple[str | None, dict[str, str]]]) -> list[str]:
@@ -95,13 +101,16 @@ class Contacts:
 
     # -- one contact -------------------------------------------------------------------------------------
 
-    def _on_one(self, method: str, key: str, query: str, body: bytes, *, puttable: bool) -> Answer:
+    def _on_one(
+        self, method: str, key: str, query: str, body: bytes, conditions: Mapping[str, str] | None
+    ) -> Answer:
+        """`conditions` is None on the vendor's own path."""
         options = parse_qs(query) if query else {}
         if "email" in options.get("idProperty", ()):
             key = self.id_by_email.get(key.lower(), "")
         contact = self.by_id.get(key)
-        if method == "PUT" and puttable:
-            return self._put(key, contact, body)
+        if method == "PUT" and conditions is not None:
+            return self._put_if(key, contact, body, conditions)
         if contact is None or contact.archived:
             # the vendor answers a second DELETE as it answered the first
             if method == "DELETE":
@@ -138,6 +147,21 @@ class Contacts:
             return conflict
         self._change(contact, contact.properties | parsed)
         return Answer(200, self.shown(contact, tuple(parsed)), committed=True)
+
+    def _put_if(
+        self, key: str, contact: Contact | None, body: bytes, conditions: Mapping[str, str]
+    ) -> Answer:
+        there = contact is not None and not contact.archived
+        expected = conditions.get("if-match")
+        if there and conditions.get("if-none-match") == "*":
+            return error(412, "PRECONDITION_FAILED", "the contact is there")
+        if expected is not None and (contact is None or not there or expected != etag(contact)):
+            return error(412, "PRECONDITION_FAILED", "the contact is another version")
+        answer = self._put(key, contact, body)
+        stored = self.by_id.get(key)
+        if not answer.committed or stored is None:
+            return answer
+        return Answer(answer.status, answer.body, answer.committed, (("ETag", etag(stored)),))
 
     def _put(self, key: str, contact: Contact | None, body: bytes) -> Answer:
         parsed = self._parsed(body)
@@ -216,6 +240,11 @@ class Contacts:
 
     def _timestamp(self) -> str:
         return self.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def etag(contact: Contact) -> str:
+    """The strong validator of one version."""
+    return f'"v{contact.version}"'
 
 
 def error(

@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._arrival = Arrival(self._number)
         self._url = b""
         self._authorization = ""
+        self._conditions: dict[str, str] = {}
         self._received_bytes = 0
         self._is_control = False
         self._pieces: list[bytes] = []
@@ -119,6 +120,8 @@ class Connection(asyncio.Protocol):
         self._arrival.head_bytes += len(name) + len(value) + 4
         if lowered == "authorization":
             self._authorization = text
+        elif lowered in ("if-match", "if-none-match"):
+            self._conditions[lowered] = text
 
     def on_headers_complete(self) -> None:
         if self._over:
@@ -157,7 +160,9 @@ class Connection(asyncio.Protocol):
             answer = self._control.handle(arrival.method, arrival.target, body)
             self._transport.write(responses.whole(answer, ""))
         elif rule is None:
-            answer = self._service.answer(arrival.method, arrival.target, self._authorization, body)
+            answer = self._service.answer(
+                arrival.method, arrival.target, self._authorization, body, self._conditions
+            )
             self._record(body, answer, fault="")
             self._transport.write(responses.whole(answer, self._service.rate.header_lines()))
         else:
@@ -176,7 +181,9 @@ class Connection(asyncio.Protocol):
             self._record(body, Answer(0), fault=rule.fault.value)
             self.reset()
             return
-        answer = self._service.answer_with(rule, arrival.method, arrival.target, self._authorization, body)
+        answer = self._service.answer_with(
+            rule, arrival.method, arrival.target, self._authorization, body, self._conditions
+        )
         self._record(body, answer, fault=rule.fault.value)
         if rule.fault in (Fault.CLOSE_ON_NEXT, Fault.RESET_ON_NEXT):
             self._on_next = rule

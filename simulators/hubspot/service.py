@@ -2,6 +2,7 @@
 
 import datetime
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,17 +59,32 @@ class Service:
     rate: RateLimit = field(default_factory=RateLimit)
     connections: int = 0
 
-    def answer(self, method: str, target: str, authorization: str, body: bytes) -> Answer:
+    def answer(
+        self,
+        method: str,
+        target: str,
+        authorization: str,
+        body: bytes,
+        conditions: Mapping[str, str],
+    ) -> Answer:
         """Do what is asked and say so, as the vendor would."""
         if refused := self._unauthorized(authorization):
             return refused
         if not self.rate.count():
             return rate_limited()
-        return self.contacts.handle(method, target, body)
+        return self.contacts.handle(method, target, body, conditions)
 
-    def answer_with(self, rule: Rule, method: str, target: str, authorization: str, body: bytes) -> Answer:
+    def answer_with(
+        self,
+        rule: Rule,
+        method: str,
+        target: str,
+        authorization: str,
+        body: bytes,
+        conditions: Mapping[str, str],
+    ) -> Answer:
         """The same under a fault: done only if the fault commits, and another answer where it says so."""
-        done = self.answer(method, target, authorization, body) if rule.commits else Answer(0)
+        done = self.answer(method, target, authorization, body, conditions) if rule.commits else Answer(0)
         match rule.fault:
             case Fault.REDIRECT:
                 status = rule.status or 302

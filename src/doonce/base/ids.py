@@ -49,6 +49,12 @@ def uuid7(now_ns: int, entropy: bytes) -> int:
     return (now_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random_62
 
 
+def id_time_us(text: str) -> int:
+    """Return when an id was made, microseconds UTC by its maker's clock: a hint, never a proof."""
+    id_kind(text)
+    return int(text[4:16], 16) * 1000
+
+
 def new_token() -> str:
     """Return 32 hexadecimal digits (128 random bits) that nobody can guess: lease tokens, nonces."""
     return os.urandom(16).hex()

@@ -127,7 +127,7 @@ class Acceptor:
             remote_id=remote_id,
             pins=Pins(
                 view_digest=view.digest,
-                principal_id=principal.id,
+                principal_id=principal_id,
                 generation=request.scope.binding_generation,
                 link_id=link.id if link is not None else None,
                 link_version=link.version if link is not None else None,

@@ -97,6 +97,8 @@ class Start(Record, frozen=True):
     first_dispatched_at: int | None
     """When the command was first dispatched with a possible effect: a replay window counts from then (PROTOCOL D7)."""
     lineage: Lineage | None
+    lossy_at: int | None
+    """When an operator last declared that commits of this database may be lost (PROTOCOL S2)."""
 
 
 class Ending(Record, frozen=True):

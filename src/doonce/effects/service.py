@@ -13,6 +13,7 @@ import structlog
 from msgspec.structs import replace
 
 from doonce.base.errors import DoonceError, Stale
+from doonce.base.ids import id_time_us
 from doonce.catalog.classify import CrashedState, may_replay, settle_crash
 from doonce.catalog.compile import BindingView, Operation
 from doonce.catalog.model import OperationContract, Outcome, Policies
@@ -126,6 +127,9 @@ class Dispatcher:
             return Ending(
                 Outcome.RETRYABLE_PRE_DISPATCH, "its workers keep dying, even alone", effect_free=True
             )
+        if _may_have_been_lost(start):
+            reason = "the database may have lost a mark of this command since it was accepted"
+            return Ending(Outcome.OUTCOME_UNKNOWN, reason)
         if start.earlier is not None and not may_replay(
             contract, now_us=now_us, first_dispatched_at_us=start.first_dispatched_at
         ):
@@ -170,7 +174,7 @@ class Dispatcher:
             return
         ending = self._from_evidence(start)
         if ending is None:
-            dispatched = attempt.state is AttemptState.DISPATCHED
+            dispatched = attempt.state is AttemptState.DISPATCHED or _may_have_been_lost(start)
             crashed = settle_crash(
                 operation.contract,
                 CrashedState.DISPATCHED if dispatched else CrashedState.PREPARED,
@@ -212,3 +216,15 @@ class Dispatcher:
     async def drain(self) -> None:
         """Wait for flushes under way."""
         await self._finishes.drain()
+
+
+def _may_have_been_lost(start: Start) -> bool:
+    """Whether a mark of this command may be among what the database lost (PROTOCOL S2).
+
+    A successor is not asked again: its verdict was taken since. An outbox row that is older than the declaration may be
+    handed over a second time, because the first admission was lost.
+    """
+    command, lossy_at = start.command, start.lossy_at
+    if command is None or lossy_at is None or start.lineage is not None:
+        return False
+    return command.accepted_at < lossy_at or id_time_us(command.outbox_id) < lossy_at

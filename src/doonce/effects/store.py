@@ -15,6 +15,7 @@ from doonce.base.records import Record
 from doonce.catalog.model import Outcome
 from doonce.commands import store as commands
 from doonce.commands.model import Command
+from doonce.db import incarnation
 from doonce.db.schema import IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch, insert_many
@@ -193,6 +194,7 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
     }
     evidence = yield from evidence_of(attempt.id for attempt in open_attempts.values())
     lineage = yield from _lineage(c.item.id for c in claimed if c.item.predecessor is not None)
+    lossy_at = yield from incarnation.last_lossy()
     now_us = yield from clock()
     starts: list[Start] = []
     rows: list[tuple[Any, ...]] = []
@@ -211,6 +213,7 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
                 earlier=_earlier(past.get(c.item.subject_id, [])),
                 first_dispatched_at=first_dispatched_at(past.get(c.item.subject_id, [])),
                 lineage=lineage.get(c.item.id),
+                lossy_at=lossy_at,
             )
         )
     yield from insert_many(effect_attempt, ATTEMPT_COLUMNS, rows)

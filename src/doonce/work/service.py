@@ -176,13 +176,14 @@ class Worker(Generic[Unit]):
         self.leases = Leases(database, identity, settings.lease_us, observer)
         self.settlements: Committer[Settlement, Settled] = Committer(
             database,
-            self._settle,
+            self.settle,
             key=lambda settlement: settlement.claimed.item.id,
             observer=observer,
             settings=CommitterSettings(),
         )
 
-    def _settle(self, settlements: Sequence[Settlement]) -> Txn[list[Settled]]:
+    def settle(self, settlements: Sequence[Settlement]) -> Txn[list[Settled]]:
+        """The transaction behind `settlements`, under the name that metrics and named points show."""
         return settle.settle(settlements, self._identity.deployment)
 
     @property

@@ -46,7 +46,7 @@ def print_moments(out: Console, moments: tuple[Moment, ...]) -> None:
         table.add_column(column, no_wrap=True)
     table.add_column("detail", overflow="fold")
     for moment in moments:
-        who = f" [dim]{escape(moment.who)}[/dim]" if moment.who else ""
+        who = f" [dim]{escape(_short(moment.who))}[/dim]" if moment.who else ""
         table.add_row(
             f"[dim]{when(moment.at_us)[11:]}[/dim]",
             _coloured(moment.event),
@@ -93,6 +93,11 @@ def print_facts(out: Console, facts: dict[str, str]) -> None:
     width = max((len(name) for name in facts), default=0)
     for name, value in facts.items():
         out.print(f"[dim]{name:<{width}}[/dim]  {escape(value)}", soft_wrap=True)
+
+
+def _short(who: str) -> str:
+    """A process is told from another by its last digits; people and deployments have names."""
+    return f"by …{who[-6:]}" if who.startswith("prc_") else f"by {who}"
 
 
 def _coloured(text: str) -> str:

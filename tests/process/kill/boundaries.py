@@ -1,0 +1,57 @@
+"""Every named point at which a process can die, and what makes a worker come by it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+CALLS = ("call.connected", "call.marked", "call.answered")
+"""Each side of the network call."""
+
+IN_FLIGHT = "call.in_flight"
+"""Not a named point: the request has arrived, and its answer never comes. The test kills from outside."""
+
+WORKER_OPERATIONS = (
+    "claim_and_prepare", "mark", "finish", "renew", "claim_questions", "prepare_probe", "resolve", "append_evidence",
+    "claim_completions", "settle", "sweep",
+)  # fmt: skip
+"""The durable commits of a working process."""
+
+ACCEPT_OPERATIONS = ("accept", "reject")
+"""The durable commits of acceptance."""
+
+SETUP_OPERATIONS = ("publish", "connect", "adopt")
+"""The durable commits that set a deployment up: each by an operator who sees an error and asks again."""
+
+
+class Needs(str, Enum):
+    """What a round of commands must meet so that a worker reaches some point."""
+
+    NOTHING = "nothing"
+    UNKNOWN = "an outcome that nobody knows"
+    SLOW = "a call that outlasts a third of its lease"
+
+
+NEEDS = {
+    "claim_questions": Needs.UNKNOWN,
+    "prepare_probe": Needs.UNKNOWN,
+    "resolve": Needs.UNKNOWN,
+    "renew": Needs.SLOW,
+}
+
+
+def sides(operation: str) -> tuple[str, str]:
+    """Before and after the commit of an operation."""
+    return f"{operation}.before_commit", f"{operation}.after_commit"
+
+
+def needs(point: str) -> Needs:
+    """What it takes to come by this point."""
+    return NEEDS.get(point.partition(".")[0], Needs.NOTHING)
+
+
+def groups() -> list[tuple[str, ...]]:
+    """The points of working processes, some to a database; late evidence is the paused processes' part."""
+    operations = [name for name in WORKER_OPERATIONS if name != "append_evidence"]
+    points = [*CALLS, IN_FLIGHT, *(side for name in operations for side in sides(name))]
+    count = 4
+    return [tuple(points[number::count]) for number in range(count)]
