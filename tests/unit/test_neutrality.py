@@ -111,7 +111,10 @@ def test_the_locks_hold_hashes_and_no_addresses() -> None:
 def test_a_module_can_be_read_at_a_sitting(path: Path) -> None:
     text = path.read_text()
     lines = len(text.splitlines())
-    assert lines <= MODULE_LINES_MAX, f"{name_of(path)} has {lines} lines; two modules would read better"
+    a_list_of_columns = path.is_relative_to(SOURCE / "doonce/db/migrations/versions")
+    assert lines <= MODULE_LINES_MAX or a_list_of_columns, (
+        f"{name_of(path)} has {lines} lines; two modules would read better"
+    )
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None

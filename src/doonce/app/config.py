@@ -2,7 +2,7 @@
 
     DOONCE_CONFIG=/etc/doonce.toml            which file; without it `doonce.toml` here, if there is one
     DOONCE_DATABASE=postgresql://…            a setting of the top
-    DOONCE_LISTEN__PORT=8080                  two underscores lead into a table
+    DOONCE_LISTEN__PORT=8080                  two underscores open a table
     DOONCE_INBOXES__CRM__CREDENTIAL=…         and into a named one
     DOONCE_ROLES=worker,reconciler            a list, with commas
 

@@ -107,8 +107,8 @@ class Acceptor:
             scope.org, scope.installation, scope.capability, scope.binding_digest
         )
         operation = view.operation(request.operation)
-        principal = await self._principals.find(scope.org, scope.installation, view.document.principal)
-        link = await self._link(scope, principal.id, link_kind(view, operation), operation, request)
+        principal_id = await self._principals.id_of(scope.org, scope.installation, view.document.principal)
+        link = await self._link(scope, principal_id, link_kind(view, operation), operation, request)
         command_id = new_id("cmd")
         remote_id = link.remote_id if link is not None else None
         frozen = render(view, request.operation, request.payload, remote_id=remote_id, command_id=command_id)
@@ -127,7 +127,7 @@ class Acceptor:
             remote_id=remote_id,
             pins=Pins(
                 view_digest=view.digest,
-                principal_id=principal.id,
+                principal_id=principal_id,
                 generation=request.scope.binding_generation,
                 link_id=link.id if link is not None else None,
                 link_version=link.version if link is not None else None,

@@ -53,7 +53,7 @@ def locked(path: Path) -> Iterator[int]:
 
 
 def remember_time(side: int, now_us: int) -> None:
-    """Note the newest committed time. Not flushed: after a power cut it may lag, never lead a durable commit."""
+    """Note the newest committed time. Not flushed: after a power cut it may be behind the database, never ahead."""
     os.pwrite(side, b"%020d\n" % now_us, TIME_AT)
 
 

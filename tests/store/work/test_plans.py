@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 import sqlalchemy as sa
+from tests.store.work.kernel import TABLES, Kernel, Places
 
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.sqlite import SqliteDriver
 from doonce.db.statement import Rows, Statement
 from doonce.work.tables import work_item
-from tests.store.work.kernel import TABLES, Kernel, Places
 
 BIG = {table.name for table in TABLES} - {"work_ownership", "work_claimer"}
 ROWS = 20_000
@@ -105,7 +105,9 @@ async def test_plans_on_sqlite(sqlite_places: Places) -> None:
         for name in HOT:
             compiled = Statement.registry[name].sqlite
             nothing = ["[]" if isinstance(slot, Rows) else 0 for slot in compiled.slots]
-            details = [row["detail"] for row in connection.execute("EXPLAIN QUERY PLAN " + compiled.text, nothing)]
+            details = [
+                row["detail"] for row in connection.execute("EXPLAIN QUERY PLAN " + compiled.text, nothing)
+            ]
             if any(detail in scans or "AUTOMATIC" in detail for detail in details):
                 faults[name] = details
             if name == "work.candidates":

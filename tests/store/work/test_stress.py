@@ -4,11 +4,12 @@ import asyncio
 import random
 from collections import defaultdict
 
+from tests.store.work.kernel import HERE, SCOPE, Kernel, cancel_items, name_of, passing
+
 from doonce.db.committer import Committer
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.model import Claimed, Event, NewItem, Settled, Settlement
-from tests.store.work.kernel import HERE, SCOPE, Kernel, cancel_items, name_of, passing
 
 ITEMS = 240
 DEADLOCKS_MAX = 3
@@ -28,7 +29,9 @@ class Faults:
         self.seen["unknown"] += 1
 
 
-async def test_t4_claims_settlements_inserts_cancellations_and_sweeps_over_shared_lanes_end(kernel: Kernel) -> None:
+async def test_t4_claims_settlements_inserts_cancellations_and_sweeps_over_shared_lanes_end(
+    kernel: Kernel,
+) -> None:
     faults = kernel.database.observer = Faults()
     dice = random.Random(4)
     items = [
