@@ -26,6 +26,16 @@ FROM view_publication
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS pairs(org, installation, capability, digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs[0], pairs[1], pairs[2], pairs[3]
 
+-- commands.find_handoffs
+SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
+FROM handoff
+LEFT OUTER
+JOIN command ON command.id = handoff.command_id
+WHERE handoff.key IN (SELECT keys.key
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(key))
+ORDER BY handoff.key;
+-- keys[0]
+
 -- commands.load
 SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
 FROM command
@@ -748,6 +758,12 @@ SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=end
 FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS BIGINT[]), CAST($9::VARCHAR AS BIGINT[]), CAST($10::VARCHAR AS BIGINT[]), CAST($11::VARCHAR AS BIGINT[]), CAST($12::VARCHAR AS TEXT[]), CAST($13::VARCHAR AS TEXT[]), CAST($14::VARCHAR AS BIGINT[])) AS ends(id, state, run_after, claims, failures, first_failed_at, deferrals, first_deferred_at, expiries, failure_class, summary, finished_at)
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6], ends[7], ends[8], ends[9], ends[10], ends[11]
+
+-- work.successor
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.predecessor = $1::VARCHAR COLLATE "C";
+-- predecessor
 
 -- work.suspects
 SELECT work_ready.item_id

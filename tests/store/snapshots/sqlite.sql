@@ -28,6 +28,17 @@ JOIN (SELECT json_extract(pairs_json.value, '$[0]') AS org, json_extract(pairs_j
 FROM json_each(?) AS pairs_json) AS pairs ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs (rows as JSON)
 
+-- commands.find_handoffs
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
+FROM handoff
+LEFT OUTER
+JOIN command ON command.id = handoff.command_id
+WHERE handoff."key" IN (SELECT keys."key"
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS "key"
+FROM json_each(?) AS keys_json) AS keys)
+ORDER BY handoff."key";
+-- keys (rows as JSON)
+
 -- commands.load
 SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
 FROM command
@@ -801,6 +812,12 @@ FROM (SELECT json_extract(ends_json.value, '$[0]') AS id, json_extract(ends_json
 FROM json_each(?) AS ends_json) AS ends
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends (rows as JSON)
+
+-- work.successor
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.predecessor = ?;
+-- predecessor
 
 -- work.suspects
 SELECT work_ready.item_id

@@ -53,7 +53,17 @@ app = App(
 COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
     (RUNNING, (running.up, running.serve, running.migrate, running.demo)),
     (CONNECTING, (installing.publish, installing.connect, installing.disconnect, installing.link)),
-    (OPERATING, (operating.status, operating.show, operating.cancel, operating.resolve, operating.declare)),
+    (
+        OPERATING,
+        (
+            operating.status,
+            operating.show,
+            operating.cancel,
+            operating.resolve,
+            operating.replay,
+            operating.declare,
+        ),
+    ),
 )
 for group, commands in COMMANDS:
     for command in commands:
