@@ -89,7 +89,14 @@ async def make_world(engine: Engine, view: BindingView, contacts: list[str]) -> 
     for start in range(0, len(contacts), LINKS_A_COMMIT):
         adopted = [
             NewLink(
-                new_id("lnk"), ORG, INSTALLATION, principal.id, principal.generation, KIND, f"lead-{contact}", contact
+                new_id("lnk"),
+                ORG,
+                INSTALLATION,
+                principal.id,
+                principal.generation,
+                KIND,
+                f"lead-{contact}",
+                contact,
             )
             for contact in contacts[start : start + LINKS_A_COMMIT]
         ]
@@ -101,7 +108,11 @@ def request_for(view: BindingView, contact: str) -> AcceptRequest:
     return AcceptRequest(
         key=handoff_key(ORG, INSTALLATION, CAPABILITY, view.digest, f"change-{contact}"),
         scope=HandoffScope(
-            org=ORG, installation=INSTALLATION, capability=CAPABILITY, binding_digest=view.digest, binding_generation=1
+            org=ORG,
+            installation=INSTALLATION,
+            capability=CAPABILITY,
+            binding_digest=view.digest,
+            binding_generation=1,
         ),
         outbox_id=new_id("obx"),
         operation=OPERATION,

@@ -84,7 +84,9 @@ async def _run(setting: Setting) -> Values:
     adapter = Adapter(setting)
     concurrency: int = setting.options["concurrency"]
 
-    def launch() -> None:  # the queue is registered first: without its limit it would start everything at once
+    def launch() -> (
+        None
+    ):  # the queue is registered first: without its limit it would start everything at once
         adapter.client().register_queue(
             QUEUE,
             worker_concurrency=concurrency,

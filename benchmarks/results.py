@@ -44,7 +44,9 @@ def figures(runs: Runs) -> dict[str, float]:
 def conditions(size: Size, server: dict[str, str], runs: Runs, began_s: float) -> dict[str, Any]:
     """What the figures hold under, and how far the rounds lay apart."""
     spread = {
-        f"{name}.{value}": [round(run[value], 3) for run in each] for name, each in runs.items() for value in each[0]
+        f"{name}.{value}": [round(run[value], 3) for run in each]
+        for name, each in runs.items()
+        for value in each[0]
     }
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -70,7 +72,9 @@ def write(path: Path, values: dict[str, float], facts: dict[str, Any]) -> None:
 
 def show(values: dict[str, float], facts: dict[str, Any]) -> None:
     """The table."""
-    table = Table(title=f"medians of {facts['size']['rounds']}, one PostgreSQL {facts['postgresql']['server_version']}")
+    table = Table(
+        title=f"medians of {facts['size']['rounds']}, one PostgreSQL {facts['postgresql']['server_version']}"
+    )
     for column in ("figure", "is", "value", "target", "reached"):
         table.add_column(column, justify="right" if column in ("value", "target") else "left")
     for figure in FIGURES:
@@ -82,4 +86,6 @@ def show(values: dict[str, float], facts: dict[str, Any]) -> None:
         table.add_row(figure.name, figure.meaning, f"{value:,.2f}", figure.target(), reached)
     console = Console()
     console.print(table)
-    console.print(f"load average {facts['load_average'][0]} on {facts['cores']} cores; took {facts['took_seconds']} s")
+    console.print(
+        f"load average {facts['load_average'][0]} on {facts['cores']} cores; took {facts['took_seconds']} s"
+    )

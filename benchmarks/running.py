@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from simulators.launch import running as running_simulator
 
 from benchmarks.case import Measurement, Setting, Values
 from benchmarks.server import fresh_databases
-from simulators.launch import running as running_simulator
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = ("prepare", "run")
@@ -65,7 +65,11 @@ def _step(measurement: Measurement, step: str, setting: Setting) -> Values:
     began_s = time.monotonic()
     try:
         done = subprocess.run(
-            command, input=msgspec.json.encode(setting), capture_output=True, cwd=ROOT, timeout=STEP_SECONDS_MAX
+            command,
+            input=msgspec.json.encode(setting),
+            capture_output=True,
+            cwd=ROOT,
+            timeout=STEP_SECONDS_MAX,
         )
     except subprocess.TimeoutExpired as error:
         took_s = time.monotonic() - began_s

@@ -24,7 +24,9 @@ def durability(url: str) -> dict[str, str]:
         found = {name: _show(server, name) for name in (*DURABLE, "server_version", "shared_buffers")}
     off = [name for name in DURABLE if found[name] != "on"]
     if off:
-        raise NotDurableError(f"this server has {', '.join(off)} switched off: nothing measured on it would count")
+        raise NotDurableError(
+            f"this server has {', '.join(off)} switched off: nothing measured on it would count"
+        )
     return found
 
 
@@ -46,4 +48,3 @@ def fresh_databases(server_url: str, count: int) -> Iterator[list[str]]:
         finally:
             for name in names:
                 server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-

@@ -209,6 +209,7 @@ class Caller:
             result_json=ending.result_json,
             reason=ending.reason,
         )
+
         async def submit() -> bool | None:
             try:
                 await self._evidence.submit(row)

@@ -40,7 +40,7 @@ def acceptor(deployment: Deployment, **changes: Any) -> Process:
 def test_killed_before_or_after_its_commit_then_asked_again(
     deployment: Deployment, point: str, kill_seed: int
 ) -> None:
-    rng = random.Random(f"{point} {kill_seed}")  # noqa: S311  # a seed is to be repeated
+    rng = random.Random(f"{point} {kill_seed}")  # a seed is to be repeated
     operation, _, moment = point.partition(".")
     requests = [deployment.request(wanted(number)) for number in range(rng.randint(1, 40))]
     task = asking(deployment, operation, requests)
@@ -59,17 +59,23 @@ def test_killed_before_or_after_its_commit_then_asked_again(
     relay.tell(task)
     assert msgspec.json.decode(relay.hear()) == first, "the same receipts, however often"
     stored = deployment.journal.handoffs()
-    assert [stored[answer["key"]].receipt_id for answer in first] == [answer["receipt_id"] for answer in first]
+    assert [stored[answer["key"]].receipt_id for answer in first] == [
+        answer["receipt_id"] for answer in first
+    ]
     assert all(stored[key] == row for key, row in before.items()), "what was committed stays as it was"
     commands = deployment.journal.commands()
-    assert len(commands) == len(deployment.journal.items("effect")) == (len(requests) if operation == "accept" else 0)
+    assert (
+        len(commands)
+        == len(deployment.journal.items("effect"))
+        == (len(requests) if operation == "accept" else 0)
+    )
 
 
 def test_an_acceptance_and_a_rejection_race_for_a_key_while_processes_die(
     deployment: Deployment, kill_seed: int
 ) -> None:
     """Both sides ask until they have an answer; each key has one fact, and both are told the same."""
-    rng = random.Random(kill_seed)  # noqa: S311  # a seed is to be repeated
+    rng = random.Random(kill_seed)  # a seed is to be repeated
     requests = [deployment.request(wanted(number)) for number in range(60)]
     tasks = {name: asking(deployment, name, requests) for name in ACCEPT_OPERATIONS}
     for _ in range(3):

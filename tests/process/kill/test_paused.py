@@ -129,13 +129,18 @@ def lease_over(deployment: Deployment, item: Any) -> bool:
 
 
 @pytest.mark.parametrize("point", ["claim_and_prepare.after_commit", "call.connected"])
-def test_d2_before_the_mark_it_has_lost_its_claim_and_sends_nothing(deployment: Deployment, point: str) -> None:
+def test_d2_before_the_mark_it_has_lost_its_claim_and_sends_nothing(
+    deployment: Deployment, point: str
+) -> None:
     one, sleeper = paused_at(deployment, point)
     rescuer = deployment.worker()
     until(lambda: one.id in deployment.journal.ends(), "the end by the one who took over")
     wake(sleeper)
     close_out(deployment, sleeper, rescuer)
-    assert [attempt.outcome for attempt in attempts(deployment, one)] == ["RETRYABLE_PRE_DISPATCH", "ACCEPTED"]
+    assert [attempt.outcome for attempt in attempts(deployment, one)] == [
+        "RETRYABLE_PRE_DISPATCH",
+        "ACCEPTED",
+    ]
     assert evidence(deployment) == []
 
 

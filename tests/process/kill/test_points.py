@@ -31,7 +31,7 @@ SOURCES = ROOT / "src" / "doonce"
 
 
 def test_a_recorded_run_reaches_exactly_the_declared_points(deployment: Deployment) -> None:
-    rounds = Rounds(deployment, random.Random(1))  # noqa: S311  # a seed is to be repeated
+    rounds = Rounds(deployment, random.Random(1))  # a seed is to be repeated
     rounds.accept(Needs.UNKNOWN)
     rounds.accept(Needs.SLOW)
     accept_and_reject(deployment)

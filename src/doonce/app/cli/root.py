@@ -69,7 +69,9 @@ for group, commands in COMMANDS:
     for command in commands:
         app.command(command, group=group)
 app.command(installing.credential_app)
-app.command("doonce.conformance.command:conformance", group=PROVING)  # stands above this folder: loaded when it is run
+app.command(
+    "doonce.conformance.command:conformance", group=PROVING
+)  # stands above this folder: loaded when it is run
 
 
 def main(tokens: Sequence[str] | None = None) -> None:
