@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from psycopg import sql
 
 from doonce.base.ids import new_token
@@ -31,6 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kill")
         if POSTGRES_FIXTURES & fixtures or "postgresql" in item.name.lower():
             item.add_marker("postgresql")
+        if {"mysql_url", "fresh_mysql"} & fixtures or "mysql" in item.name.lower():
+            item.add_marker("mysql")
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +67,28 @@ def fresh_postgres(postgres_url: str, made_databases: list[str]) -> str:
         )
     made_databases.append(database)
     return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{database}"))
+
+
+@pytest.fixture(scope="session")
+def mysql_url() -> str:
+    """The server for tests, by the URL of a user who may create databases. Never skips."""
+    url = os.environ.get("DOONCE_TEST_MYSQL", "")
+    if not url:
+        pytest.fail("DOONCE_TEST_MYSQL names no server; `make test` starts one", pytrace=False)
+    return url
+
+
+@pytest.fixture
+def fresh_mysql(mysql_url: str) -> Iterator[str]:
+    """The URL of a new, empty database on the MySQL wire."""
+    server = sa.make_url(mysql_url)
+    engine = sa.create_engine(server.set(drivername="mysql+pymysql"))
+    name = f"test_{new_token()}"
+    with engine.connect() as connection:
+        connection.execute(sa.schema.CreateSchema(name))
+        yield server.set(database=name).render_as_string(hide_password=False)
+        connection.execute(sa.schema.DropSchema(name))
+    engine.dispose()
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.mysql import MysqlDriver, MysqlSettings
 from doonce.db.points import Points
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
@@ -234,6 +235,7 @@ def open_database(
     settings: RetrySettings | None = None,
     postgresql: PostgresqlSettings | None = None,
     sqlite: SqliteSettings | None = None,
+    mysql: MysqlSettings | None = None,
 ) -> Database:
     """A database by URL: `sqlite:///path` or `postgresql://user@host/name`. Nothing is opened yet."""
     try:
@@ -252,6 +254,8 @@ def open_database(
     if backend in ("postgresql", "postgres"):
         plain = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
         return Database(url, PostgresqlDriver(plain, postgresql or PostgresqlSettings()), settings)
+    if backend in ("mysql", "mariadb"):
+        return Database(url, MysqlDriver(url, mysql or MysqlSettings()), settings)
     raise Invalid(
         f"the engine {backend!r} is not supported", hint="use sqlite:///path or postgresql://user@host/name"
     )

@@ -41,7 +41,20 @@ async def sqlite(tmp_path: Path) -> AsyncIterator[NoteDatabase]:
         yield notes
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture
+async def mysql(fresh_mysql: str) -> AsyncIterator[NoteDatabase]:
+    """The table of notes on the MySQL wire."""
+    async with open_notes(fresh_mysql) as notes:
+        yield notes
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mysql", marks=pytest.mark.mysql),
+    ]
+)
 def notes(request: pytest.FixtureRequest) -> NoteDatabase:
     """The table of notes on each engine."""
     made: NoteDatabase = request.getfixturevalue(request.param)
