@@ -55,6 +55,23 @@ class ReadClock(Record, frozen=True):
     steady: bool = False
 
 
+class FetchThenClock(Record, frozen=True):
+    """Run one locking statement and read the clock after its locks: resume with both, as one question to a server.
+
+    `steady` as for `ReadClock`.
+    """
+
+    statement: Statement
+    params: Params
+    steady: bool
+
+
+class Together(Record, frozen=True):
+    """Carry out writes that neither see nor touch each other's rows, in any order, as one question to a server."""
+
+    calls: tuple[Fetch | InsertMany, ...]
+
+
 class LockNames(Record, frozen=True):
     """Hold named locks until the end of the transaction; sorted by the driver, shared or exclusive."""
 
@@ -68,7 +85,7 @@ class Notify(Record, frozen=True):
     topics: tuple[str, ...]
 
 
-Call = Fetch | InsertMany | ReadClock | LockNames | Notify
+Call = Fetch | InsertMany | ReadClock | FetchThenClock | Together | LockNames | Notify
 Txn = Generator[Call, Any, Result]
 Operation = Callable[..., Txn[Result]]
 
@@ -102,6 +119,33 @@ def steady_clock() -> Txn[int | None]:
     """The database's time, or None after a jump of it: then nothing may be claimed, reclaimed or pruned (C1)."""
     now_us: int | None = yield ReadClock(steady=True)
     return now_us
+
+
+def fetch_then_clock(statement: Statement, **params: Any) -> Txn[tuple[list[Row], int]]:
+    """The rows of a statement that locks them, and the time after the last lock was had (PROTOCOL T3)."""
+    answer: tuple[list[Row], int] = yield FetchThenClock(statement, params, steady=False)
+    return answer
+
+
+def fetch_then_steady_clock(statement: Statement, **params: Any) -> Txn[tuple[list[Row], int | None]]:
+    """The same, but the time is None while it must not pace work (PROTOCOL C1)."""
+    answer: tuple[list[Row], int | None] = yield FetchThenClock(statement, params, steady=True)
+    return answer
+
+
+def together(*parts: Txn[Any]) -> Txn[None]:
+    """Carry out writes as one question where the engine can. None may need another's result, or touch its rows.
+
+    What a part returns is lost, and its own statements get no rows: parts only write.
+    """
+    calls = tuple(call for part in parts for call in part)
+    writes = tuple(call for call in calls if isinstance(call, Fetch | InsertMany))
+    if len(writes) != len(calls):
+        raise TypeError("only writes go together")
+    if len(writes) == 1:
+        yield writes[0]
+    elif writes:
+        yield Together(writes)
 
 
 def lock_shared(names: Iterable[str]) -> Txn[None]:

@@ -26,6 +26,16 @@ FROM view_publication
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS pairs(org, installation, capability, digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs[0], pairs[1], pairs[2], pairs[3]
 
+-- commands.find_handoffs
+SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
+FROM handoff
+LEFT OUTER
+JOIN command ON command.id = handoff.command_id
+WHERE handoff.key IN (SELECT keys.key
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(key))
+ORDER BY handoff.key;
+-- keys[0]
+
 -- commands.load
 SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
 FROM command
@@ -671,12 +681,6 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3:
 JOIN work_ready AS free ON free.family = keys.family AND free.shelf = keys.shelf AND free.org = keys.org AND free.installation = keys.installation AND free.due = keys.due AND free.item_id = keys.item_id
 FOR UPDATE OF free SKIP LOCKED);
 -- keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
-
--- work.entry_of
-SELECT work_lane_entry.item_id
-FROM work_lane_entry
-WHERE work_lane_entry.lane = $1::VARCHAR COLLATE "C" AND work_lane_entry.position = $2::BIGINT;
--- lane, position
 
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane

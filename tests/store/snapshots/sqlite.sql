@@ -28,6 +28,17 @@ JOIN (SELECT json_extract(pairs_json.value, '$[0]') AS org, json_extract(pairs_j
 FROM json_each(?) AS pairs_json) AS pairs ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs (rows as JSON)
 
+-- commands.find_handoffs
+SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
+FROM handoff
+LEFT OUTER
+JOIN command ON command.id = handoff.command_id
+WHERE handoff."key" IN (SELECT keys."key"
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS "key"
+FROM json_each(?) AS keys_json) AS keys)
+ORDER BY handoff."key";
+-- keys (rows as JSON)
+
 -- commands.load
 SELECT command.id, command.origin, command.origin_key, command.org, command.installation, command.capability, command.operation, command.local_ref, command.outbox_id, command.payload_digest, command.payload, command.remote_id, command.view_digest, command.principal_id, command.generation, command.link_id, command.link_version, command.method, command.request_origin, command.target, command.headers, command.body, command.body_digest, command.idempotency_key, command.accepted_at
 FROM command
@@ -721,12 +732,6 @@ WHERE (work_ready.family, work_ready.shelf, work_ready.org, work_ready.installat
 FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_json.value, '$[1]') AS shelf, json_extract(keys_json.value, '$[2]') AS org, json_extract(keys_json.value, '$[3]') AS installation, json_extract(keys_json.value, '$[4]') AS due, json_extract(keys_json.value, '$[5]') AS item_id
 FROM json_each(?) AS keys_json) AS keys);
 -- keys (rows as JSON)
-
--- work.entry_of
-SELECT work_lane_entry.item_id
-FROM work_lane_entry
-WHERE work_lane_entry.lane = ? AND work_lane_entry.position = ?;
--- lane, position
 
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane

@@ -164,7 +164,9 @@ async def test_l1_no_order_of_statements_strands_an_item_or_runs_two_in_a_lane(
 
 async def check_claims(kernel: Kernel, results: list[Any], order: list[int]) -> None:
     """Whatever a claim returned is its own: no other claim has it, and its row says so; an ended row stays ended."""
-    taken = [one for result in results if isinstance(result, list) for one in result if isinstance(one, Claimed)]
+    taken = [
+        one for result in results if isinstance(result, list) for one in result if isinstance(one, Claimed)
+    ]
     assert len({claimed.item.id for claimed in taken}) == len(taken), order
     rows = {row["id"]: row for row in await kernel.rows(work_item)}
     for claimed in taken:
