@@ -33,7 +33,6 @@ from doonce.db.transaction import (
     LockNames,
     Notify,
     ReadClock,
-    Together,
     Txn,
     lock_number,
 )
@@ -161,10 +160,6 @@ def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> An
     if isinstance(call, FetchThenClock):
         rows = _carry_out(connection, dialect, Fetch(call.statement, call.params))
         return rows, _carry_out(connection, dialect, ReadClock())
-    if isinstance(call, Together):
-        for write in call.calls:
-            _carry_out(connection, dialect, write)
-        return None
     if isinstance(call, LockNames):
         if dialect is DialectName.POSTGRESQL:
             for number in sorted({lock_number(name) for name in call.names}):

@@ -1,14 +1,12 @@
-"""PostgreSQL through asyncpg: a small pool of connections that drive generators, one statement at a time."""
+"""PostgreSQL through asyncpg: a small pool of connections that drive generators."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import asyncpg
@@ -25,6 +23,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
 from doonce.db.transaction import (
     Fetch,
@@ -33,18 +32,14 @@ from doonce.db.transaction import (
     LockNames,
     Notify,
     ReadClock,
-    Together,
     Txn,
     lock_number,
 )
 
 T = TypeVar("T")
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(number) FROM unnest($1::bigint[]) AS number"
-LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock(number) FROM unnest($1::bigint[]) AS number"
-LOCK_ONE_SHARED = "SELECT pg_advisory_xact_lock_shared(%d)"
-LOCK_ONE_EXCLUSIVE = "SELECT pg_advisory_xact_lock(%d)"
-PARAMETER = re.compile(r"\$(\d+)")
+LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared({:d})"
+LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock({:d})"
 NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"
 CHANNEL = "doonce_wake"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -135,34 +130,51 @@ class PostgresqlDriver:
 
     async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
         result: T
-        begun = False
+        posted = Posted()
+        call: Any = None
+        value: Any = None
         try:
-            value: Any = None
+            call = next(transaction)
+            await self._ask(connection.raw.execute(opening(call, readonly=readonly)))
+            if isinstance(call, LockNames):
+                call = transaction.send(None)
             while True:
-                try:
-                    call = transaction.send(value)
-                except StopIteration as stop:
-                    result = stop.value
-                    break
-                if begun:
-                    value = await self._ask(self._carry_out(connection, call))
-                else:
-                    value = await self._ask(self._begin(connection, call, readonly))
-                    begun = True
+                value = await self._ask(self._step(connection, call, posted))
+                call = transaction.send(value)
+        except StopIteration as stop:
+            result = stop.value
+            if call is None:
+                return result  # it asked for nothing
+            if posted.writes:
+                await self._ask(self._send(connection, posted))
         finally:
             transaction.close()
-        if begun:
-            await self._commit(connection)
+        await self._commit(connection)
         return result
 
-    async def _begin(self, connection: PooledConnection, first: Any, readonly: bool) -> Any:
-        """Begin and carry out the first call: named locks, which most transactions take first, in the same message."""
-        begin = BEGIN + " READ ONLY" if readonly else BEGIN
-        if not isinstance(first, LockNames):
-            await connection.raw.execute(begin)
-            return await self._carry_out(connection, first)
-        lock = LOCK_ONE_EXCLUSIVE if first.exclusive else LOCK_ONE_SHARED
-        await connection.raw.execute("; ".join([begin, *[lock % number for number in _numbers(first)]]))
+    async def _step(self, connection: PooledConnection, call: Any, posted: Posted) -> Any:
+        """Carry out one call; a write without rows is only posted, and sent with the others before the next answer."""
+        write = self._write(call)
+        if posted.writes and (write is None or not posted.admits(write)):
+            await self._send(connection, posted)
+        if write is None:
+            return await self._carry_out(connection, call)
+        posted.writes.append(write)
+        return [] if isinstance(call, Fetch) else None
+
+    @staticmethod
+    async def _send(connection: PooledConnection, posted: Posted) -> None:
+        text, arguments = posted.take()
+        await connection.fetch(text, *arguments)
+
+    def _write(self, call: Any) -> Write | None:
+        if isinstance(call, InsertMany):
+            columns = zip(*call.rows, strict=True)
+            arrays = [encode(column) for encode, column in zip(self._encoders(call), columns, strict=True)]
+            return Write(self._insert_text(call), arrays, call.table.name, frozenset({call.table.name}))
+        if isinstance(call, Fetch) and (table := call.statement.postgresql.writes) is not None:
+            compiled = call.statement.postgresql
+            return Write(compiled.text, compiled.arguments(call.params), table, compiled.touches)
         return None
 
     @staticmethod
@@ -173,22 +185,21 @@ class PostgresqlDriver:
             raise classify(error) from error
 
     async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
-        if isinstance(call, Fetch | InsertMany):
-            text, arguments = self._spelled(call)
-            return await connection.fetch(text, *arguments)
+        write = self._write(call)
+        if write is not None:
+            await connection.fetch(write.text, *write.arguments)
+            return [] if isinstance(call, Fetch) else None
+        if isinstance(call, Fetch):
+            compiled = call.statement.postgresql
+            return await connection.fetch(compiled.text, *compiled.arguments(call.params))
         if isinstance(call, FetchThenClock):
             compiled = call.statement.postgresql_then_clock
             rows = await connection.fetch(compiled.text, *compiled.arguments(call.params))
             return rows, rows[-1]["now_us"] if rows else (await connection.fetch(CLOCK))[0][0]
-        if isinstance(call, Together):
-            texts, arguments = zip(*[self._spelled(write) for write in call.calls], strict=True)
-            counts = tuple(map(len, arguments))
-            await connection.fetch(combined(texts, counts), *itertools.chain.from_iterable(arguments))
-            return None
         if isinstance(call, ReadClock):
             return (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, LockNames):
-            await connection.fetch(LOCK_EXCLUSIVE if call.exclusive else LOCK_SHARED, _numbers(call))
+            await connection.raw.execute("; ".join(lock_texts(call)))
             return None
         if isinstance(call, Notify):
             await connection.fetch(NOTIFY, CHANNEL, list(call.topics))
@@ -209,15 +220,6 @@ class PostgresqlDriver:
             raise RolledBack("the server rolled back instead of committing")
         if connection.warnings:
             raise CommitUnknown(f"the server warned while committing: {connection.warnings[0]}")
-
-    def _spelled(self, call: Fetch | InsertMany) -> tuple[str, Sequence[Any]]:
-        """The text of a call and its arguments."""
-        if isinstance(call, Fetch):
-            compiled = call.statement.postgresql
-            return compiled.text, compiled.arguments(call.params)
-        columns = zip(*call.rows, strict=True)
-        arrays = [encode(column) for encode, column in zip(self._encoders(call), columns, strict=True)]
-        return self._insert_text(call), arrays
 
     def _encoders(self, call: InsertMany) -> list[Callable[[Sequence[Any]], Any]]:
         key = (call.table.name, call.columns)
@@ -307,6 +309,18 @@ class PostgresqlDriver:
                 await raw.close(timeout=2)
 
 
+def opening(first: Any, *, readonly: bool) -> str:
+    """What begins a transaction, with its first locks in the same trip where it begins with locks."""
+    begin = BEGIN + " READ ONLY" if readonly else BEGIN
+    return "; ".join([begin, *lock_texts(first)]) if isinstance(first, LockNames) else begin
+
+
+def lock_texts(call: LockNames) -> list[str]:
+    """One statement for each lock, in ascending order; nothing but integers of ours goes into the text."""
+    text = LOCK_EXCLUSIVE if call.exclusive else LOCK_SHARED
+    return [text.format(number) for number in sorted({lock_number(name) for name in call.names})]
+
+
 def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:
     """INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
     arrays = [array_parameter(name, table.c[name].type) for name in columns]
@@ -324,27 +338,6 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     if tuple(compiled.positiontup) != columns:
         raise TypeError(f"the columns of {table.name} compiled in another order")
     return str(compiled.string)
-
-
-@lru_cache(maxsize=1024)
-def combined(texts: tuple[str, ...], counts: tuple[int, ...]) -> str:
-    """Several writes as one statement: all but the last as common table expressions, their parameters numbered on."""
-    numbered = []
-    before = 0
-    for text, count in zip(texts, counts, strict=True):
-        numbered.append(PARAMETER.sub(partial(_moved_on, before), text))
-        before += count
-    parts = [f"part_{position} AS ({text})" for position, text in enumerate(numbered[:-1])]
-    return f"WITH {', '.join(parts)} {numbered[-1]}"
-
-
-def _moved_on(by: int, parameter: re.Match[str]) -> str:
-    return f"${int(parameter[1]) + by}"
-
-
-def _numbers(call: LockNames) -> list[int]:
-    """The numbers of named locks, in the order in which everybody takes them."""
-    return sorted({lock_number(name) for name in call.names})
 
 
 def classify(error: Exception) -> DatabaseFault:

@@ -41,7 +41,6 @@ from doonce.db.transaction import (
     LockNames,
     Notify,
     ReadClock,
-    Together,
     Txn,
 )
 
@@ -205,10 +204,6 @@ class SqliteDriver:
         if isinstance(call, FetchThenClock):
             rows = self._carry_out(connection, Fetch(call.statement, call.params), newest_us)
             return rows, self._carry_out(connection, ReadClock(), newest_us)
-        if isinstance(call, Together):
-            for write in call.calls:
-                self._carry_out(connection, write, newest_us)
-            return None
         if isinstance(call, LockNames | Notify):
             return None  # one writer holds every lock; topics are woken in this process after the commit
         raise TypeError(f"not a statement: {call!r}")

@@ -66,12 +66,6 @@ class FetchThenClock(Record, frozen=True):
     steady: bool
 
 
-class Together(Record, frozen=True):
-    """Carry out writes that neither see nor touch each other's rows, in any order, as one question to a server."""
-
-    calls: tuple[Fetch | InsertMany, ...]
-
-
 class LockNames(Record, frozen=True):
     """Hold named locks until the end of the transaction; sorted by the driver, shared or exclusive."""
 
@@ -85,7 +79,7 @@ class Notify(Record, frozen=True):
     topics: tuple[str, ...]
 
 
-Call = Fetch | InsertMany | ReadClock | FetchThenClock | Together | LockNames | Notify
+Call = Fetch | InsertMany | ReadClock | FetchThenClock | LockNames | Notify
 Txn = Generator[Call, Any, Result]
 Operation = Callable[..., Txn[Result]]
 
@@ -131,21 +125,6 @@ def fetch_then_steady_clock(statement: Statement, **params: Any) -> Txn[tuple[li
     """The same, but the time is None while it must not pace work (PROTOCOL C1)."""
     answer: tuple[list[Row], int | None] = yield FetchThenClock(statement, params, steady=True)
     return answer
-
-
-def together(*parts: Txn[Any]) -> Txn[None]:
-    """Carry out writes as one question where the engine can. None may need another's result, or touch its rows.
-
-    What a part returns is lost, and its own statements get no rows: parts only write.
-    """
-    calls = tuple(call for part in parts for call in part)
-    writes = tuple(call for call in calls if isinstance(call, Fetch | InsertMany))
-    if len(writes) != len(calls):
-        raise TypeError("only writes go together")
-    if len(writes) == 1:
-        yield writes[0]
-    elif writes:
-        yield Together(writes)
 
 
 def lock_shared(names: Iterable[str]) -> Txn[None]:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, DialectName, Statement
-from doonce.db.transaction import Row, Txn, fetch, insert_many, together
+from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work.items import (
@@ -178,12 +178,10 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     if now_us is None:
         return []
     plan = _plan(request, candidates, items, held, now_us)
-    yield from together(
-        _take_them(request, plan, owner.epoch, now_us),
-        drop_ready(plan.dropped),
-        add_ready(plan.moved),
-        lane_store.save(held.values()),
-    )
+    yield from _take_them(request, plan, owner.epoch, now_us)
+    yield from drop_ready(plan.dropped)
+    yield from lane_store.save(held.values())
+    yield from add_ready(plan.moved)
     until_us = now_us + request.lease_us
     return [
         Claimed(item, request.token, owner.epoch, until_us, until_us + 1, poison)
@@ -285,8 +283,6 @@ def _plan(
             expired = item.state is State.PROCESSING
             plan.taken.append((item, item.expiries + int(expired), verdict is ClaimVerdict.TAKE_POISON))
             plan.moved.append(ready_row(item, Shelf.OPEN, now_us + request.lease_us + 1))
-    stays = {moved[:6] for moved in plan.moved} & set(plan.dropped)
-    plan.dropped = [key for key in plan.dropped if key not in stays]  # both go out together, in no order
     return plan
 
 

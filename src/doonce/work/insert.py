@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from doonce.db.transaction import Txn, clock, insert_many, notify, together
+from doonce.db.transaction import Txn, clock, insert_many, notify
 from doonce.work import lanes as lane_store
 from doonce.work.items import ReadyRow, add_ready, lock_items, topic
 from doonce.work.lanes import ENTRY_COLUMNS, Lane
@@ -39,13 +39,11 @@ def insert(items: Sequence[NewItem], locked: dict[str, Lane] | None = None) -> T
     placing = _Placing(held, taken, now_us)
     rows = [_new_row(item, *placing.place(item), now_us) for item in items]
     mine = [lane for lane in held.values() if locked is None or lane.lane not in locked]
-    yield from together(
-        insert_many(work_item, NEW_COLUMNS, rows),
-        insert_many(work_lane_entry, ENTRY_COLUMNS, placing.entries),
-        lane_store.inherit_entries(placing.inherited),
-        add_ready(placing.ready),
-        lane_store.save(mine),
-    )
+    yield from insert_many(work_item, NEW_COLUMNS, rows)
+    yield from insert_many(work_lane_entry, ENTRY_COLUMNS, placing.entries)
+    yield from add_ready(placing.ready)
+    yield from lane_store.save(mine)
+    yield from lane_store.inherit_entries(placing.inherited)
     yield from notify(topic(row[0]) for row in placing.ready if row[4] <= now_us)
 
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, fetch, notify, together
+from doonce.db.transaction import Txn, fetch, notify
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work.items import (
@@ -133,12 +133,10 @@ def apply(
     if not done:
         return outcomes
     left = _leave_lanes(done, items, held, now_us)
-    yield from together(
-        fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us),
-        drop_ready(ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due) for s in done),
-        lane_store.drop_entries(left.gone),
-        lane_store.set_entries(left.waiting),
-    )
+    yield from fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us)
+    yield from drop_ready(ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due) for s in done)
+    yield from lane_store.drop_entries(left.gone)
+    yield from lane_store.set_entries(left.waiting)
     yield from add_ready(left.ready)
     yield from lane_store.promote(held, left.sources, left.targets, now_us)
     yield from notify(topic(row[0]) for row in left.ready if row[4] <= now_us)
@@ -296,13 +294,11 @@ def bring_forward(subject_id: str, family: str) -> Txn[bool]:
     items, now_us = yield from lock_items_then_clock(row[0] for row in found)
     early = [item for item in items.values() if item.state in WAITING and item.run_after > now_us]
     if early:
-        yield from together(
-            fetch(ADVANCE, due=[(item.id,) for item in early], now_us=now_us),
-            lane_store.set_entries(
-                (item.target_lane, item.target_position, int(_is_head(item, held)), now_us)
-                for item in early
-                if item.target_lane is not None and item.target_position is not None
-            ),
+        yield from fetch(ADVANCE, due=[(item.id,) for item in early], now_us=now_us)
+        yield from lane_store.set_entries(
+            (item.target_lane, item.target_position, int(_is_head(item, held)), now_us)
+            for item in early
+            if item.target_lane is not None and item.target_position is not None
         )
         yield from lane_store.promote(held, _sources(early), _targets(early), now_us)
         free = [item for item in early if item.source_lane is None and item.target_lane is None]

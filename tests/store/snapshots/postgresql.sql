@@ -68,6 +68,19 @@ WHERE effect_attempt.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
+-- conformance.facts
+SELECT (SELECT count(*) AS count_1
+FROM handoff
+WHERE handoff.key = $1::VARCHAR COLLATE "C") AS anon_1, (SELECT count(*) AS count_2
+FROM (SELECT command.id AS id
+FROM command
+WHERE command.origin_key = $1::VARCHAR COLLATE "C") AS anon_3) AS anon_2, (SELECT count(*) AS count_3
+FROM work_item
+WHERE work_item.subject_id IN (SELECT command.id
+FROM command
+WHERE command.origin_key = $1::VARCHAR COLLATE "C")) AS anon_4;
+-- key
+
 -- durability.settings
 SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names;
 -- no parameters
@@ -752,6 +765,12 @@ SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=end
 FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS BIGINT[]), CAST($9::VARCHAR AS BIGINT[]), CAST($10::VARCHAR AS BIGINT[]), CAST($11::VARCHAR AS BIGINT[]), CAST($12::VARCHAR AS TEXT[]), CAST($13::VARCHAR AS TEXT[]), CAST($14::VARCHAR AS BIGINT[])) AS ends(id, state, run_after, claims, failures, first_failed_at, deferrals, first_deferred_at, expiries, failure_class, summary, finished_at)
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6], ends[7], ends[8], ends[9], ends[10], ends[11]
+
+-- work.successor
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.predecessor = $1::VARCHAR COLLATE "C";
+-- predecessor
 
 -- work.suspects
 SELECT work_ready.item_id

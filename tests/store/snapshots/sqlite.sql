@@ -74,6 +74,19 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
+-- conformance.facts
+SELECT (SELECT count(*) AS count_1
+FROM handoff
+WHERE handoff."key" = ?) AS anon_1, (SELECT count(*) AS count_2
+FROM (SELECT command.id AS id
+FROM command
+WHERE command.origin_key = ?) AS anon_3) AS anon_2, (SELECT count(*) AS count_3
+FROM work_item
+WHERE work_item.subject_id IN (SELECT command.id
+FROM command
+WHERE command.origin_key = ?)) AS anon_4;
+-- key, key, key
+
 -- durability.settings
 SELECT journal_mode, synchronous
 FROM pragma_journal_mode
@@ -806,6 +819,12 @@ FROM (SELECT json_extract(ends_json.value, '$[0]') AS id, json_extract(ends_json
 FROM json_each(?) AS ends_json) AS ends
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends (rows as JSON)
+
+-- work.successor
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.predecessor = ?;
+-- predecessor
 
 -- work.suspects
 SELECT work_ready.item_id
