@@ -37,7 +37,7 @@ from doonce.db.transaction import (
 )
 
 T = TypeVar("T")
-CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+CLOCK = "SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared({:d})"
 LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock({:d})"
 NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"

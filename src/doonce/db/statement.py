@@ -186,7 +186,7 @@ class Statement:
 def _then_clock(statement: sa.sql.ClauseElement) -> sa.Select[Any]:
     if not isinstance(statement, sa.Select):
         raise TypeError("only a select can lock and then tell the time")
-    now_us = sa.literal_column("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint", sa.BigInteger())
+    now_us = sa.literal_column("(date_part('epoch', clock_timestamp()) * 1000000)::bigint", sa.BigInteger())
     return sa.select(statement.subquery("locked"), now_us.label("now_us"))
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from doonce.db.transaction import Txn, clock, insert_many, notify
 from doonce.work import lanes as lane_store
-from doonce.work.items import ReadyRow, add_ready, lock_items, topic
+from doonce.work.items import READY_COLUMNS, ReadyRow, lock_items, topic
 from doonce.work.lanes import ENTRY_COLUMNS, Lane
 from doonce.work.model import LanePolicy, NewItem, Shelf, State
-from doonce.work.tables import work_item, work_lane_entry
+from doonce.work.tables import work_item, work_lane_entry, work_ready
 
 NEW_COLUMNS = (
     "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
@@ -41,7 +41,7 @@ def insert(items: Sequence[NewItem], locked: dict[str, Lane] | None = None) -> T
     mine = [lane for lane in held.values() if locked is None or lane.lane not in locked]
     yield from insert_many(work_item, NEW_COLUMNS, rows)
     yield from insert_many(work_lane_entry, ENTRY_COLUMNS, placing.entries)
-    yield from add_ready(placing.ready)
+    yield from insert_many(work_ready, READY_COLUMNS, placing.ready)
     yield from lane_store.save(mine)
     yield from lane_store.inherit_entries(placing.inherited)
     yield from notify(topic(row[0]) for row in placing.ready if row[4] <= now_us)

@@ -134,7 +134,11 @@ def apply(
         return outcomes
     left = _leave_lanes(done, items, held, now_us)
     yield from fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us)
-    yield from drop_ready(ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due) for s in done)
+    yield from drop_ready(
+        ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due)
+        for s in done
+        if s.claimed.ready_due > now_us
+    )
     yield from lane_store.drop_entries(left.gone)
     yield from lane_store.set_entries(left.waiting)
     yield from add_ready(left.ready)

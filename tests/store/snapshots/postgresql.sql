@@ -672,8 +672,7 @@ WHERE work_item.id = due.id;
 -- work.candidates
 SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
 FROM work_ready
-WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due <= (extract(epoch
-FROM statement_timestamp()) * 1000000)::bigint
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint
 ORDER BY work_ready.due, work_ready.item_id
 LIMIT $5::BIGINT
 FOR UPDATE SKIP LOCKED;
@@ -688,11 +687,8 @@ WHERE work_item.id = marks.id;
 
 -- work.drop_ready
 DELETE
-FROM work_ready
-WHERE work_ready.ctid IN (SELECT free.ctid
-FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
-JOIN work_ready AS free ON free.family = keys.family AND free.shelf = keys.shelf AND free.org = keys.org AND free.installation = keys.installation AND free.due = keys.due AND free.item_id = keys.item_id
-FOR UPDATE OF free SKIP LOCKED);
+FROM work_ready USING unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
+WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
 -- keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
 
 -- work.for_subject
@@ -706,6 +702,13 @@ DELETE
 FROM work_claimer
 WHERE work_claimer.claimed_at < $1::BIGINT;
 -- before_us
+
+-- work.lease_ready
+UPDATE work_ready
+SET shelf=$1::BIGINT, due=$2::BIGINT
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS TEXT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
+WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
+-- 0, lease_ends, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
 
 -- work.lock_claimer
 SELECT work_claimer.token, work_claimer.items

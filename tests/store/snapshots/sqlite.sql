@@ -758,6 +758,14 @@ FROM work_claimer
 WHERE work_claimer.claimed_at < ?;
 -- before_us
 
+-- work.lease_ready
+UPDATE work_ready
+SET shelf=?, due=?
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_json.value, '$[1]') AS shelf, json_extract(keys_json.value, '$[2]') AS org, json_extract(keys_json.value, '$[3]') AS installation, json_extract(keys_json.value, '$[4]') AS due, json_extract(keys_json.value, '$[5]') AS item_id
+FROM json_each(?) AS keys_json) AS keys
+WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
+-- 0, lease_ends, keys (rows as JSON)
+
 -- work.lock_claimer
 SELECT work_claimer.token, work_claimer.items
 FROM work_claimer
