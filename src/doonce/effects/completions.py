@@ -132,7 +132,10 @@ class Inbox:
 
 @dataclass(frozen=True, slots=True)
 class CompletionSettings:
-    """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week."""
+    """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week.
+
+    What is given up then is tried again by an operator's replay.
+    """
 
     policy: RetryPolicy = field(
         default_factory=lambda: RetryPolicy(
@@ -162,8 +165,11 @@ class Completer:
 
     async def run(self, completion: Completion) -> None:
         """Tell the application, or leave the end for it to ask for, as its binding says."""
-        event, summary = await self._tell(completion)
         item = completion.claimed.item
+        if completion.claimed.poison:  # to take it up once more would be to die of it once more (PROTOCOL W2)
+            event, summary = Event.DIE, "its workers keep dying, even alone"
+        else:
+            event, summary = await self._tell(completion)
         delay_us = 0
         if event is Event.RETRY:
             failures = item.failures + 1
@@ -173,12 +179,14 @@ class Completer:
             )
             if since_us >= self._settings.policy.failing_us_max:
                 event = Event.DIE
+        if event is Event.DIE:
+            log.error("a completion is given up; `doonce replay` tries again", item=item.id, reason=summary)
         settlement = Settlement(
             completion.claimed,
             event,
             delay_us=delay_us,
             failed=event is Event.RETRY,
-            failure_class="not_delivered" if event is Event.DIE else None,
+            failure_class=_failure_class(completion.claimed) if event is Event.DIE else None,
             summary=summary,
         )
         if self.worker is None:
@@ -230,3 +238,7 @@ class Completer:
         if receipt.command_id != notice.command_id or receipt.notice_digest != notice.digest:
             return Event.RETRY, "the inbox's receipt is about something else"
         return Event.SUCCEED, f"{receipt.state.value}: {receipt.receipt_id}"
+
+
+def _failure_class(claimed: Claimed) -> str:
+    return "poison" if claimed.poison else "not_delivered"

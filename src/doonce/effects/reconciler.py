@@ -38,6 +38,9 @@ from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
 from doonce.http import Replied, Sent
 
 log = structlog.get_logger()
+VANISHED = Ending(
+    Outcome.REPLAY_SAFE_RETRY, "the prober vanished; a read is safe to repeat", effect_free=True
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,9 @@ class Reconciler:
         if attempt is None or command is None:
             log.error("a reconciliation has no attempt", item=question.claimed.item.id)
             return
+        if question.claimed.poison:  # to look once more would be to die of it once more (PROTOCOL W2)
+            await self._resolve(self._convicted(question, attempt, command))
+            return
         view = await self._views.get(command.pins.view_digest)
         case = _Case(
             question,
@@ -111,6 +117,22 @@ class Reconciler:
             await self._resolve(self._look_again(case, "the pack declares no probe"))
         else:
             await self._probe(case)
+
+    def _convicted(self, question: Question, attempt: Attempt, command: Command) -> Resolve:
+        """Leave it to an operator, and the probe that it died of with it."""
+        probe = question.open_probe
+        return Resolve(
+            claimed=question.claimed,
+            deployment=self._deployment,
+            attempt_id=attempt.id,
+            command=command,
+            decided_by="reconciler",
+            successor_id=new_id("wrk"),
+            probe_id=probe.id if probe is not None else None,
+            probe_ending=VANISHED if probe is not None else None,
+            to_operator=True,
+            reason="its workers keep dying, even alone",
+        )
 
     def _base(self, case: _Case, reason: str) -> Resolve:
         return Resolve(
@@ -172,10 +194,7 @@ class Reconciler:
         return None
 
     async def _end_probe_of_crash(self, case: _Case, probe: Attempt) -> None:
-        ending = Ending(
-            Outcome.REPLAY_SAFE_RETRY, "the prober vanished; a read is safe to repeat", effect_free=True
-        )
-        again = replace(self._base(case, ending.reason), probe_id=probe.id, probe_ending=ending)
+        again = replace(self._base(case, VANISHED.reason), probe_id=probe.id, probe_ending=VANISHED)
         await self._resolve(again)
 
     async def _probe(self, case: _Case) -> None:

@@ -225,7 +225,9 @@ class Worker(Generic[Unit]):
         if await self._suspects_wait() and await self._claim_alone():
             return
         free = self._settings.concurrency - len(self._tasks)
-        wanted = min(free, max(1, self._settings.concurrency // 2))  # the next claim overlaps what this one brings
+        wanted = min(
+            free, max(1, self._settings.concurrency // 2)
+        )  # the next claim overlaps what this one brings
         self._gate.enter()
         try:
             took = await self._claim(wanted, alone=False)

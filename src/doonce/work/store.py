@@ -1,4 +1,4 @@
-"""Transactions of the kernel: insert, claim, renew, sweep; `settle` has how work ends. All take and return batches.
+"""Transactions of the kernel: insert, claim, renew, replay, sweep; `settle` has how work ends. Most take batches.
 
 Lock order within each: ownership, the claimer's own row, lanes, work items (PROTOCOL T4). The clock is read after the
 locks (T3).
@@ -9,12 +9,14 @@ from __future__ import annotations
 from doonce.work.claim import ClaimRequest, RenewRequest, claim, renew, suspects_wait
 from doonce.work.insert import enqueue, insert, lane_policies
 from doonce.work.items import PLAIN_ITEMS, lock_items, read_item, topic
+from doonce.work.replay import Replay, replay
 from doonce.work.sweep import sweep
 
 __all__ = [
     "PLAIN_ITEMS",
     "ClaimRequest",
     "RenewRequest",
+    "Replay",
     "claim",
     "enqueue",
     "insert",
@@ -22,6 +24,7 @@ __all__ = [
     "lock_items",
     "read_item",
     "renew",
+    "replay",
     "suspects_wait",
     "sweep",
     "topic",

@@ -813,6 +813,12 @@ FROM json_each(?) AS ends_json) AS ends
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends (rows as JSON)
 
+-- work.successor
+SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
+FROM work_item
+WHERE work_item.predecessor = ?;
+-- predecessor
+
 -- work.suspects
 SELECT work_ready.item_id
 FROM work_ready

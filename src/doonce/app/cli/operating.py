@@ -1,4 +1,4 @@
-"""Commands of the operator: status, show, cancel, resolve, declare."""
+"""Commands of the operator: status, show, cancel, resolve, replay, declare."""
 
 from __future__ import annotations
 
@@ -85,6 +85,26 @@ async def resolve(
     async with opened(deployment) as engine:
         view = await Operator(engine).resolve(attempt, decision, who=who or getpass.getuser(), reason=reason)
     _print_command(view, json=json)
+
+
+async def replay(work: str, /, *, deployment: Deployment = HERE, json: AsJson = False) -> None:
+    """Tell an application once more what it could not be told in time, or look once more into an unknown outcome.
+
+    Parameters
+    ----------
+    work
+        The dead completion or reconciliation (wrk_…, `doonce show` has it). An effect is never run again: emit a new
+        intent.
+    """
+    async with opened(deployment) as engine:
+        view = await Operator(engine).replay(work)
+    if json:
+        print_json(view)
+        return
+    print_facts(
+        console(),
+        {"work": view.work_id, "replays": view.replay_of, "family": view.family, "command": view.command_id},
+    )
 
 
 async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False) -> None:

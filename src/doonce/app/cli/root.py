@@ -11,7 +11,7 @@ from typing import Any, Final
 from cyclopts import App, CycloptsError, Group
 
 from doonce.app.cli import installing, operating, running
-from doonce.app.cli.options import CONNECTING, OPERATING, RUNNING
+from doonce.app.cli.options import CONNECTING, OPERATING, PROVING, RUNNING
 from doonce.base.errors import DoonceError, ErrorClass
 from doonce.db.faults import CommitUnknown, DatabaseFault
 from doonce.wire import encode, error_document
@@ -53,12 +53,25 @@ app = App(
 COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
     (RUNNING, (running.up, running.serve, running.migrate, running.demo)),
     (CONNECTING, (installing.publish, installing.connect, installing.disconnect, installing.link)),
-    (OPERATING, (operating.status, operating.show, operating.cancel, operating.resolve, operating.declare)),
+    (
+        OPERATING,
+        (
+            operating.status,
+            operating.show,
+            operating.cancel,
+            operating.resolve,
+            operating.replay,
+            operating.declare,
+        ),
+    ),
 )
 for group, commands in COMMANDS:
     for command in commands:
         app.command(command, group=group)
 app.command(installing.credential_app)
+app.command(
+    "doonce.conformance.command:conformance", group=PROVING
+)  # stands above this folder: loaded when it is run
 
 
 def main(tokens: Sequence[str] | None = None) -> None:

@@ -57,6 +57,15 @@ class CommandView(Shown, frozen=True, kw_only=True):
     result: msgspec.Raw
 
 
+class ReplayView(Shown, frozen=True, kw_only=True):
+    """What took the place of a dead work item."""
+
+    work_id: str
+    replay_of: str
+    family: str
+    command_id: str
+
+
 class FamilyStatus(Shown, frozen=True, kw_only=True):
     """One work family. `waiting` is counted up to a bound; `oldest_due_us` is how long the oldest has been due."""
 

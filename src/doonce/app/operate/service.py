@@ -1,4 +1,4 @@
-"""The operators' side as one object: show, status, cancel, resolve."""
+"""The operators' side as one object: show, status, cancel, resolve, replay."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from doonce.app.operate.model import (
     CommandView,
     Decision,
     Moment,
+    ReplayView,
     Status,
     Story,
     Timeline,
@@ -33,6 +34,7 @@ from doonce.db.database import safe_url
 from doonce.effects import reconcile
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
+from doonce.work import store as work
 from doonce.work.model import Scope
 
 ENDED = frozenset({CommandState.ACCEPTED, CommandState.REJECTED, CommandState.DEAD, CommandState.CANCELLED})
@@ -182,6 +184,24 @@ class Operator:
             )
         if resolved is not Resolved.RECORDED:
             raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
+
+    async def replay(self, work_id: str, scope: Scope | None = None) -> ReplayView:
+        """Have a dead completion told, or a reconciliation looked into, once more, as a new item (PROTOCOL W6).
+
+        Asked again it names the successor that is under way. Raises `MissingOrDenied`; `Conflict` for an effect, and
+        for work that has not died.
+        """
+        if not work_id.startswith("wrk_"):
+            raise Invalid(
+                "this is no work id", hint="it looks like wrk_…; `doonce show` lists a command's work"
+            )
+        found = await self._database.read(store.stories, work_id, scope)
+        item = next((row for story in found for row in story.items if row["id"] == work_id), None)
+        command_id = found[0].command["id"] if found and found[0].command is not None else None
+        if item is None or command_id is None:
+            raise MissingOrDenied("there is no such work item")
+        successor = await self._database.transact(work.replay, work.Replay(work_id, new_id("wrk")))
+        return ReplayView(work_id=successor, replay_of=work_id, family=item["family"], command_id=command_id)
 
 
 # --- from rows to timelines ---------------------------------------------------------------------------------------
