@@ -68,6 +68,19 @@ WHERE effect_attempt.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
+-- conformance.facts
+SELECT (SELECT count(*) AS count_1
+FROM handoff
+WHERE handoff.key = $1::VARCHAR COLLATE "C") AS anon_1, (SELECT count(*) AS count_2
+FROM (SELECT command.id AS id
+FROM command
+WHERE command.origin_key = $1::VARCHAR COLLATE "C") AS anon_3) AS anon_2, (SELECT count(*) AS count_3
+FROM work_item
+WHERE work_item.subject_id IN (SELECT command.id
+FROM command
+WHERE command.origin_key = $1::VARCHAR COLLATE "C")) AS anon_4;
+-- key
+
 -- durability.settings
 SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names;
 -- no parameters

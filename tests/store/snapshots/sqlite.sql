@@ -74,6 +74,19 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
+-- conformance.facts
+SELECT (SELECT count(*) AS count_1
+FROM handoff
+WHERE handoff."key" = ?) AS anon_1, (SELECT count(*) AS count_2
+FROM (SELECT command.id AS id
+FROM command
+WHERE command.origin_key = ?) AS anon_3) AS anon_2, (SELECT count(*) AS count_3
+FROM work_item
+WHERE work_item.subject_id IN (SELECT command.id
+FROM command
+WHERE command.origin_key = ?)) AS anon_4;
+-- key, key, key
+
 -- durability.settings
 SELECT journal_mode, synchronous
 FROM pragma_journal_mode
