@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from tests.process.effects.deployment import Accepted, Deployment, Wanted
+from tests.process.effects.in_process import eventually
 from tests.process.effects.lossy import LossyDatabase, answer_lost, away
+from tests.process.effects.processes import now_us
 from tests.process.effects.witness import Witness, check
 
 from doonce.ownership.model import Family
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 CALLERS = 64
-
-
-async def eventually(fact: Callable[[], Any], what: str, *, seconds: float = 30.0) -> Any:
-    """The first true value of a fact, within a bound, while the engine of this process works."""
-    try:
-        async with asyncio.timeout(seconds):
-            while not (value := fact()):
-                await asyncio.sleep(0.02)
-            return value
-    except TimeoutError:
-        pytest.fail(f"not within {seconds} s: {what}")
 
 
 async def accept_changes(deployment: Deployment, count: int) -> list[Accepted]:
@@ -145,8 +136,7 @@ async def test_g3_after_their_lease_what_they_know_is_evidence(deployment: Deplo
         await eventually(lambda: database.lossy.runs["finish"] >= 3, "the owners' vain tries")
         await eventually(lambda: lease_over(deployment), "the end of their leases")
         del fortunes["mark"], fortunes["finish"]
-        engine_2 = deployment.engine(concurrency=CALLERS)
-        async with engine_2 as other:
+        async with deployment.engine(concurrency=CALLERS) as other:
             other.start()
             await eventually(deployment.ended, "the end")
     check(deployment)
@@ -154,8 +144,6 @@ async def test_g3_after_their_lease_what_they_know_is_evidence(deployment: Deplo
 
 
 def lease_over(deployment: Deployment) -> bool:
-    from tests.process.effects.processes import now_us
-
     return all(item.lease_until < now_us() for item in deployment.journal.items("effect"))
 
 
