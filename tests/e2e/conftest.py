@@ -1,7 +1,8 @@
 """A deployment for each test, on each engine, and one simulated provider for all of them."""
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from doonce import Doonce, Installation
 
 ROOT = Path(__file__).parents[2]
 PACK = ROOT / "packs" / "hubspot"
-TOKEN = "simulated-token"  # noqa: S105
+TOKEN = "simulated-token"
 LOCAL = {"plain_http": True, "private_networks": ["all"], "undeclared_origins": True}
 QUICK = {"poll_seconds": 0.1}
 
@@ -65,16 +66,32 @@ async def app(database_url: str, tmp_path: Path) -> AsyncIterator[Doonce]:
 @pytest.fixture
 async def crm(app: Doonce, simulator: Simulator) -> Installation:
     """An installation whose record 1 is linked to the provider's contact 501."""
-    installed = await app.installation(
-        "acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN
-    )
+    installed = await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
     await installed.link("contact", local="1", remote="501")
     return installed
 
 
-@contextlib.contextmanager
-def unchanged(path: Path) -> Iterator[None]:
-    """A file stays as it is."""
-    before = path.read_bytes()
-    yield
-    assert path.read_bytes() == before
+async def until(fact: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
+    """Wait for a fact, bounded."""
+    async with asyncio.timeout(seconds):
+        while not (value := await fact()):  # noqa: ASYNC110  # a fact of the database has no event
+            await asyncio.sleep(0.02)
+    return value
+
+
+def toml(document: dict[str, Any]) -> str:
+    """Enough TOML for a binding."""
+    lines: list[str] = []
+
+    def table(at: tuple[str, ...], values: dict[str, Any]) -> None:
+        if at:
+            lines.append(f"[{'.'.join(at)}]")
+        lines.extend(
+            f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, dict)
+        )
+        for key, value in values.items():
+            if isinstance(value, dict):
+                table((*at, key), value)
+
+    table((), document)
+    return "\n".join(lines) + "\n"

@@ -32,7 +32,9 @@ async def test_the_same_key_is_the_same_effect(app: Doonce, crm: Installation, s
     assert simulator.stats()["method:PATCH"] == 1
 
 
-async def test_the_same_key_with_other_content_is_quarantined(crm: Installation, simulator: Simulator) -> None:
+async def test_the_same_key_with_other_content_is_quarantined(
+    crm: Installation, simulator: Simulator
+) -> None:
     await crm.accept("contact.patch", "1", {"title": "CTO"}, key="title-1")
     with pytest.raises(Quarantined):
         await crm.accept("contact.patch", "1", {"title": "CFO"}, key="title-1")
@@ -67,7 +69,9 @@ async def test_a_lost_answer_is_asked_about_and_not_sent_again(
     assert simulator.stats()["method:GET"] == 1
 
 
-async def test_what_can_be_had_after_a_restart(database_url: str, tmp_path: Path, simulator: Simulator) -> None:
+async def test_what_can_be_had_after_a_restart(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
     async with deployment(database_url, tmp_path) as app:
         crm = await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
         await crm.link("contact", local="1", remote="501")
@@ -106,7 +110,9 @@ async def test_a_binding_is_for_its_own_installation(app: Doonce, simulator: Sim
         await app.installation("acme", "other", pack=PACK, binding=people(simulator.url), secret=TOKEN)
 
 
-async def test_the_defaults_refuse_a_simulator(database_url: str, tmp_path: Path, simulator: Simulator) -> None:
+async def test_the_defaults_refuse_a_simulator(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
     async with deployment(database_url, tmp_path, egress={}) as app:
         with pytest.raises(Invalid, match="the pack declares"):
             await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
@@ -117,6 +123,19 @@ async def test_a_server_is_not_migrated_unasked(fresh_postgres: str, tmp_path: P
         async with Doonce(fresh_postgres, key_file=str(tmp_path / "keys.toml")):
             pass
     assert "doonce migrate" in caught.value.hint
+
+
+async def test_a_process_with_other_keys_does_not_start(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
+    async with deployment(database_url, tmp_path) as app:
+        await app.installation("acme", "main", pack=PACK, binding=people(simulator.url), secret=TOKEN)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with pytest.raises(Unavailable, match="lacks the keys k") as caught:
+        async with deployment(database_url, elsewhere):
+            pass
+    assert "copy the key file" in caught.value.hint
 
 
 async def test_it_runs_only_inside_its_context() -> None:

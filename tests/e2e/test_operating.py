@@ -1,13 +1,11 @@
 """The operators' side: the story of anything, what nobody knows, cancel and resolve; always within a scope."""
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any
 
+import msgspec
 import pytest
 from simulators.launch import Simulator
-from tests.e2e.conftest import PACK, TOKEN, people
+from tests.e2e.conftest import PACK, TOKEN, people, until
 
 from doonce import Doonce, Installation
 from doonce.app.operate.model import Decision, Timeline
@@ -21,14 +19,6 @@ pytestmark = pytest.mark.e2e
 HERE = Scope("acme", "main")
 ELSEWHERE = Scope("acme", "other")
 SECRET_TITLE = "a-title-that-only-the-payload-has"
-
-
-async def until(fact: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
-    """Wait for a fact, bounded."""
-    async with asyncio.timeout(seconds):
-        while not (value := await fact()):
-            await asyncio.sleep(0.02)
-    return value
 
 
 def operator(app: Doonce) -> Operator:
@@ -56,7 +46,13 @@ async def test_every_id_of_a_story_tells_it(app: Doonce, crm: Installation) -> N
     await app.outcome(command)
     (timeline,) = await app.show(command)
     assert timeline.state == "accepted"
-    for event in ("accepted", "attempt prepared", "attempt dispatched", "attempt ACCEPTED", "command accepted"):
+    for event in (
+        "accepted",
+        "attempt prepared",
+        "attempt dispatched",
+        "attempt ACCEPTED",
+        "command accepted",
+    ):
         assert event in events(timeline)
     asked = {moment.id for moment in timeline.moments} | {timeline.facts["receipt"], timeline.facts["outbox"]}
     asked |= {(await operator(app).command(command)).key}
@@ -90,8 +86,6 @@ async def test_a_withdrawn_handoff_has_a_story(app: Doonce, crm: Installation) -
 async def test_no_payload_and_no_secret_is_shown(app: Doonce, crm: Installation) -> None:
     command = await crm.accept("contact.patch", "1", {"title": SECRET_TITLE})
     await app.outcome(command)
-    import msgspec
-
     shown = msgspec.json.encode(await app.show(command)).decode()
     status = msgspec.json.encode(await operator(app).status()).decode()
     for text in (SECRET_TITLE, TOKEN):
@@ -121,7 +115,7 @@ async def test_status_names_what_nobody_knows_and_who_owns(
 
 
 @pytest.mark.parametrize(
-    ("decision", "state"),
+    "decision, state",
     [
         (Decision.HAPPENED, CommandState.ACCEPTED),
         (Decision.NOT_HAPPENED, CommandState.DEAD),

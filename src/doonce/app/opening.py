@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import sqlalchemy as sa
 
 from doonce.app.engine import Engine
 from doonce.app.settings import Settings
-from doonce.base.errors import Invalid
 from doonce.db.database import Database, open_database
 from doonce.db.points import Points
 from doonce.principals.vault import KeyRing, Vault, ensure_key_ring
+
+KEY_FILE: Final = "doonce.keys"
 
 
 def open_from(settings: Settings) -> Database:
@@ -41,16 +43,11 @@ def key_ring(settings: Settings) -> KeyRing:
 
 
 def key_file(settings: Settings) -> Path:
-    """Where the keys are: as set, or beside a SQLite file. Raises `Invalid` where there is no such place."""
+    """Where the keys are: as set, or beside a SQLite file, or in the working directory."""
     if settings.key_file is not None:
         return settings.key_file
     file = sqlite_file(settings.database)
-    if file is None:
-        raise Invalid(
-            "key_file is not set: every process on this database needs the same one",
-            hint='write key_file = "/etc/doonce/keys.toml"; it is made where there is none',
-        )
-    return file.with_name(f"{file.name}.keys")
+    return Path(KEY_FILE) if file is None else file.with_name(f"{file.name}.keys")
 
 
 def sqlite_file(url: str) -> Path | None:

@@ -14,11 +14,11 @@ from typing import Final
 import structlog
 
 from doonce.app.engine import Engine
-from doonce.app.opening import sqlite_file
+from doonce.app.opening import key_file, key_ring, sqlite_file
 from doonce.app.settings import Settings
 from doonce.app.web.readiness import Readiness
 from doonce.base.digests import digest_bytes
-from doonce.base.errors import DoonceError
+from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_token
 from doonce.db import verify
 from doonce.db.durability import Durability
@@ -26,11 +26,20 @@ from doonce.db.faults import DatabaseFault
 from doonce.db.incarnation import Declaration
 from doonce.db.migrate import MigrationReport, migrate
 from doonce.ownership import store as ownership
+from doonce.principals import store as principals
 from doonce.trust import (
     tables as _trust_tables,
 )  # every owner's tables have to be known before a schema is compared
 
-__all__ = ["Watch", "declare_incarnation", "migrate_database", "migrate_if_allowed", "prove", "prove_schema"]
+__all__ = [
+    "Watch",
+    "declare_incarnation",
+    "migrate_database",
+    "migrate_if_allowed",
+    "prove",
+    "prove_keys",
+    "prove_schema",
+]
 
 log: Final = structlog.get_logger("doonce.proof")
 TABLES: Final = _trust_tables.credential.metadata
@@ -63,6 +72,18 @@ async def migrate_if_allowed(settings: Settings, allowed: bool | None) -> None:
 async def prove_schema(engine: Engine) -> None:
     """Raise `Unavailable`, which names the differences and what to do, unless the schema is this release's."""
     await verify.require(engine.database.url)
+
+
+async def prove_keys(engine: Engine, settings: Settings) -> None:
+    """Raise `Unavailable` when a secret is sealed with a key that this process lacks."""
+    ring = await asyncio.to_thread(key_ring, settings)
+    sealed = await engine.database.read(principals.tokens_under_other_keys, ring.current)
+    lacking = sorted({token.key_id for token in sealed} - set(ring.keys))
+    if lacking:
+        raise Unavailable(
+            f"the key file {key_file(settings)} lacks the keys {', '.join(lacking)}, which seal secrets here",
+            hint="copy the key file of the host that connected them, and name it as key_file",
+        )
 
 
 class Watch:
@@ -103,9 +124,11 @@ class Watch:
 async def prove(engine: Engine, settings: Settings) -> Watch:
     """Prove the schema, the durability and the incarnation, before anything is claimed.
 
-    Raises `Unavailable` for the first two. A doubtful incarnation closes the engine's dispatch, and is logged.
+    Raises `Unavailable` for the first two, and for secrets that could not be opened. A doubtful incarnation closes the
+    engine's dispatch, and is logged.
     """
     await prove_schema(engine)
+    await prove_keys(engine, settings)
     durability = Durability(engine.database, settings.durability)
     await durability.check()
     engine.gate = durability.gate

@@ -66,7 +66,7 @@ async def serve(settings: Settings, announce: Announce) -> None:
     readiness = Readiness()
     listener = _listener(settings)
     engine = open_engine(settings)
-    server = _http_server(settings, engine, readiness)
+    server = http_server(settings, engine, readiness)
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
     try:
         watch = await prove(engine, settings)
@@ -101,7 +101,8 @@ def _listener(settings: Settings) -> socket.socket:
         ) from error
 
 
-def _http_server(settings: Settings, engine: Engine, readiness: Readiness) -> HttpServer:
+def http_server(settings: Settings, engine: Engine, readiness: Readiness) -> HttpServer:
+    """The HTTP side over an engine, bounded; not started."""
     operator = Operator(engine)
     api = Api(
         engine,

@@ -1,4 +1,4 @@
-"""PostgreSQL through asyncpg: a small pool of connections that drive generators, one statement at a time."""
+"""PostgreSQL through asyncpg: a small pool of connections that drive generators."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
 from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn, lock_number
 
 T = TypeVar("T")
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(number) FROM unnest($1::bigint[]) AS number"
-LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock(number) FROM unnest($1::bigint[]) AS number"
+LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared({:d})"
+LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock({:d})"
 NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"
 CHANNEL = "doonce_wake"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -120,20 +121,52 @@ class PostgresqlDriver:
 
     async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
         result: T
+        posted = Posted()
+        call: Any = None
+        value: Any = None
         try:
-            await self._ask(connection.raw.execute(BEGIN + " READ ONLY" if readonly else BEGIN))
-            value: Any = None
+            call = next(transaction)
+            await self._ask(connection.raw.execute(opening(call, readonly=readonly)))
+            if isinstance(call, LockNames):
+                call = transaction.send(None)
             while True:
-                try:
-                    call = transaction.send(value)
-                except StopIteration as stop:
-                    result = stop.value
-                    break
-                value = await self._ask(self._carry_out(connection, call))
+                value = await self._ask(self._step(connection, call, posted))
+                call = transaction.send(value)
+        except StopIteration as stop:
+            result = stop.value
+            if call is None:
+                return result  # it asked for nothing
+            if posted.writes:
+                await self._ask(self._send(connection, posted))
         finally:
             transaction.close()
         await self._commit(connection)
         return result
+
+    async def _step(self, connection: PooledConnection, call: Any, posted: Posted) -> Any:
+        """Carry out one call; a write without rows is only posted, and sent with the others before the next answer."""
+        write = self._write(call)
+        if posted.writes and (write is None or not posted.admits(write)):
+            await self._send(connection, posted)
+        if write is None:
+            return await self._carry_out(connection, call)
+        posted.writes.append(write)
+        return [] if isinstance(call, Fetch) else None
+
+    @staticmethod
+    async def _send(connection: PooledConnection, posted: Posted) -> None:
+        text, arguments = posted.take()
+        await connection.fetch(text, *arguments)
+
+    def _write(self, call: Any) -> Write | None:
+        if isinstance(call, InsertMany):
+            columns = zip(*call.rows, strict=True)
+            arrays = [encode(column) for encode, column in zip(self._encoders(call), columns, strict=True)]
+            return Write(self._insert_text(call), arrays, call.table.name, frozenset({call.table.name}))
+        if isinstance(call, Fetch) and (table := call.statement.postgresql.writes) is not None:
+            compiled = call.statement.postgresql
+            return Write(compiled.text, compiled.arguments(call.params), table, compiled.touches)
+        return None
 
     @staticmethod
     async def _ask(question: Awaitable[T]) -> T:
@@ -143,20 +176,17 @@ class PostgresqlDriver:
             raise classify(error) from error
 
     async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
+        write = self._write(call)
+        if write is not None:
+            await connection.fetch(write.text, *write.arguments)
+            return [] if isinstance(call, Fetch) else None
         if isinstance(call, Fetch):
             compiled = call.statement.postgresql
             return await connection.fetch(compiled.text, *compiled.arguments(call.params))
-        if isinstance(call, InsertMany):
-            encoders = self._encoders(call)
-            columns = zip(*call.rows, strict=True)
-            arrays = [encode(column) for encode, column in zip(encoders, columns, strict=True)]
-            await connection.fetch(self._insert_text(call), *arrays)
-            return None
         if isinstance(call, ReadClock):
             return (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, LockNames):
-            numbers = sorted({lock_number(name) for name in call.names})
-            await connection.fetch(LOCK_EXCLUSIVE if call.exclusive else LOCK_SHARED, numbers)
+            await connection.raw.execute("; ".join(lock_texts(call)))
             return None
         if isinstance(call, Notify):
             await connection.fetch(NOTIFY, CHANNEL, list(call.topics))
@@ -264,6 +294,18 @@ class PostgresqlDriver:
         for raw in connections:
             with contextlib.suppress(*DRIVER_ERRORS):
                 await raw.close(timeout=2)
+
+
+def opening(first: Any, *, readonly: bool) -> str:
+    """What begins a transaction, with its first locks in the same trip where it begins with locks."""
+    begin = BEGIN + " READ ONLY" if readonly else BEGIN
+    return "; ".join([begin, *lock_texts(first)]) if isinstance(first, LockNames) else begin
+
+
+def lock_texts(call: LockNames) -> list[str]:
+    """One statement for each lock, in ascending order; nothing but integers of ours goes into the text."""
+    text = LOCK_EXCLUSIVE if call.exclusive else LOCK_SHARED
+    return [text.format(number) for number in sorted({lock_number(name) for name in call.names})]
 
 
 def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:

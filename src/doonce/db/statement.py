@@ -132,10 +132,15 @@ Slot = Scalar | Constant | Rows | Column
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """SQL text of one dialect and the source of each of its positional parameters."""
+    """SQL text of one dialect and the source of each of its positional parameters.
+
+    `writes`: the table that it changes, if it changes one and answers no rows. `touches`: every table it names.
+    """
 
     text: str
     slots: tuple[Slot, ...]
+    writes: str | None = None
+    touches: frozenset[str] = frozenset()
 
     def arguments(self, params: Params) -> list[Any]:
         """The positional arguments for a driver."""
@@ -205,7 +210,15 @@ def _compile(build: Build, name: DialectName) -> Compiled:
     )
     constants = {key: value for key, value in compiled.params.items() if value is not None}
     slots = [_slot(key, dialect.batches, constants) for key in _positions(compiled)]
-    return Compiled(" ".join(compiled.string.split()), tuple(slots))
+    touches = frozenset(part.name for part in visitors.iterate(statement) if isinstance(part, sa.Table))
+    return Compiled(" ".join(compiled.string.split()), tuple(slots), _written(statement), touches)
+
+
+def _written(statement: sa.sql.ClauseElement) -> str | None:
+    """The table that a statement without rows changes."""
+    if isinstance(statement, sa.Update | sa.Delete | sa.Insert) and not statement.exported_columns:
+        return cast("sa.Table", statement.table).name
+    return None
 
 
 def _positions(compiled: Any) -> Sequence[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 import msgspec
 import structlog
@@ -47,6 +47,7 @@ from doonce.http import Bounds, Client, Go, NotSent, Replied, Request, Sent, Sto
 from doonce.principals.service import Principals
 from doonce.work.model import Claimed
 
+T = TypeVar("T")
 log = structlog.get_logger()
 LOST = frozenset({RefusedMark.OWNERSHIP, RefusedMark.LEASE, RefusedMark.ATTEMPT})
 """Refusals which mean that the work is somebody else's by now."""
@@ -63,7 +64,10 @@ class EffectObserver(Protocol):
 
 
 class DispatchSettings(Record, frozen=True):
-    """How calls are made. `margin_us`: what a lease outlasts its call by, so that its outcome can be stored."""
+    """How calls are made. `margin_us`: what a lease outlasts its call by, so that its outcome can be stored.
+
+    `evidence_tries_max`, `evidence_pause_seconds`: how often what came of a call is offered to a database that is away.
+    """
 
     connect_timeout_ns: int = 5_000_000_000
     margin_us: int = 10_000_000
@@ -205,19 +209,29 @@ class Caller:
             result_json=ending.result_json,
             reason=ending.reason,
         )
-        for _ in range(self._settings.evidence_tries_max):
+
+        async def submit() -> bool | None:
             try:
                 await self._evidence.submit(row)
             except (DoonceError, DatabaseFault) as error:
                 log.warning(
                     "late evidence could not be stored yet", attempt=call.attempt_id, error=str(error)
                 )
+                return None
+            return True
+
+        if await self.persist(submit):
+            log.info("late evidence stored", attempt=call.attempt_id, kind=kind.value, reason=ending.reason)
+
+    async def persist(self, step: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Take a step until it says something, for as long as a database may be away; None when it never did."""
+        for tries_left in reversed(range(self._settings.evidence_tries_max)):
+            result = await step()
+            if result is not None:
+                return result
+            if tries_left:
                 await asyncio.sleep(self._settings.evidence_pause_seconds)
-            else:
-                log.info(
-                    "late evidence stored", attempt=call.attempt_id, kind=kind.value, reason=ending.reason
-                )
-                return
+        return None
 
 
 def ending_of(classified: Classified, contract: OperationContract, status: int | None) -> Ending:

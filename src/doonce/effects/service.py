@@ -161,8 +161,11 @@ class Dispatcher:
             )
         if isinstance(sent, NotSent) and sent.stage is Stage.WINDOW:
             log.info("sent nothing: the time to send by had passed", attempt=call.attempt_id)
-        finished = await self._finish(start, call.command, terms, ending)
-        if finished is not Finished.DONE and finished is not Finished.REPEATED and note.marked is not None:
+        if note.marked is None and not note.unsettled:
+            await self._finish(start, call.command, terms, ending)  # it is `prepared`: that proves enough
+            return
+        finished = await self._caller.persist(lambda: self._finish(start, call.command, terms, ending))
+        if finished is not Finished.DONE and finished is not Finished.REPEATED:
             await self._caller.append(call, kind, ending)
 
     async def _settle_open(

@@ -225,12 +225,15 @@ class Worker(Generic[Unit]):
         if await self._suspects_wait() and await self._claim_alone():
             return
         free = self._settings.concurrency - len(self._tasks)
+        wanted = min(
+            free, max(1, self._settings.concurrency // 2)
+        )  # the next claim overlaps what this one brings
         self._gate.enter()
         try:
-            took = await self._claim(free, alone=False)
+            took = await self._claim(wanted, alone=False)
         finally:
             self._gate.leave()
-        if took < free:
+        if took < wanted:
             await self._pause(self._settings.poll_seconds * random.uniform(0.5, 1.0))  # noqa: S311 (spreads polls)
 
     def _ready(self) -> bool:

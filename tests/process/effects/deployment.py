@@ -123,9 +123,9 @@ class Deployment:
         )
         return msgspec.structs.replace(standard, **changes)
 
-    def spawn(self, module: str = "tests.process.effects.worker") -> Process:
+    def spawn(self, kind: str = "worker") -> Process:
         """A process that waits for its settings."""
-        process = Process(module, self.folder / f"process-{len(self.processes)}.log")
+        process = Process(kind, self.folder / f"process-{len(self.processes)}.log")
         self.processes.append(process)
         return process
 

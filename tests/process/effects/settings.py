@@ -35,6 +35,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     lease_us: int = 2_000_000
     margin_us: int = 500_000
     expiries_max: int = 50
+    poll_seconds: float = 0.05
+    sweep_seconds: float = 0.2
     stop_seconds: float = 30.0
     dies_of: str | None = None
     """The local record whose call kills the process, as a fault in native code would."""

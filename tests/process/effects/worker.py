@@ -36,7 +36,7 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
     family = FamilySettings(
         concurrency=settings.concurrency,
         lease_us=settings.lease_us,
-        poll_seconds=0.05,
+        poll_seconds=settings.poll_seconds,
         expiries_max=settings.expiries_max,
         suspects_seconds=0.2,
     )
@@ -53,7 +53,7 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
             dispatch=DispatchSettings(margin_us=settings.margin_us, evidence_pause_seconds=0.05),
             reconcile=ReconcileSettings(again_us=100_000, again_cap_us=500_000),
             completion=CompletionSettings(policy=RetryPolicy(base_us=50_000, cap_us=500_000)),
-            sweep_seconds=0.2,
+            sweep_seconds=settings.sweep_seconds,
             stop_seconds=settings.stop_seconds,
         ),
     )

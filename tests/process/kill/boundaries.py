@@ -19,8 +19,16 @@ WORKER_OPERATIONS = (
 ACCEPT_OPERATIONS = ("accept", "reject")
 """The durable commits of acceptance."""
 
-SETUP_OPERATIONS = ("publish", "connect", "adopt")
-"""The durable commits that set a deployment up: each by an operator who sees an error and asks again."""
+OPERATOR_OPERATIONS = frozenset(
+    {
+        "adopt", "_adopt", "append", "cancel", "connect", "disconnect", "_examine", "issue", "publish", "reconnect",
+        "revoke", "rotate",
+    }
+)  # fmt: skip
+"""The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""
+
+PLUMBING = frozenset({"_operation", "claim"})
+"""Call sites that pass on an operation which is named elsewhere."""
 
 
 class Needs(str, Enum):

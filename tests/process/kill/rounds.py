@@ -24,16 +24,27 @@ class Rounds:
     rng: random.Random
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(10_001))
 
+    _made: list[str] = field(default_factory=list)
+
     def contact(self) -> str:
-        """A new contact that the application knows."""
-        (made,) = self.deployment.contacts(str(next(self._numbers)))
-        return made
+        """A new contact, which the application will know when the next commands are accepted."""
+        self._made.append(str(next(self._numbers)))
+        return self._made[-1]
+
+    def patch(self, contact: str) -> Accepted:
+        """Accept one change of a contact."""
+        (one,) = self._accept([[self._write("contact.patch", contact, None)]])
+        return one
 
     def accept(self, need: Needs = Needs.NOTHING) -> list[Accepted]:
         """Accept a round, after having scripted the faults that it is to meet."""
         lanes = self._lanes()
         self._script(need, [lane[0] for lane in lanes])
-        batches = [list(filter(None, batch)) for batch in itertools.zip_longest(*lanes)]
+        return self._accept([list(filter(None, batch)) for batch in itertools.zip_longest(*lanes)])
+
+    def _accept(self, batches: list[list[Wanted]]) -> list[Accepted]:
+        self.deployment.contacts(*self._made)
+        self._made.clear()
 
         async def run() -> list[Accepted]:
             async with self.deployment.engine() as engine:

@@ -62,7 +62,7 @@ def kill_in_flight(deployment: Deployment, rounds: Rounds, doomed: Process) -> N
     """Kill a worker once its request is at the provider, which does it and never answers."""
     contact = rounds.contact()
     deployment.simulator.faults({"fault": "stall", "method": "PATCH", "path": f"{CONTACTS}/{contact}"})
-    (one,) = deployment.accept(rounds._write("contact.patch", contact, None))
+    one = rounds.patch(contact)
     deployment.worker(doomed)
     until(lambda: Witness(deployment).arrivals[one.id], "the arrival of the request")
     doomed.signal(signal.SIGKILL)

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 from tests.store.work.kernel import EXPIRED_US, HERE, LONG_US, SCOPE, Kernel, name_of
 
 from doonce.db.clock import boottime_ns
+from doonce.db.transaction import Txn, clock
 from doonce.ownership.model import OwnershipState
 from doonce.ownership.tables import work_ownership
-from doonce.work import settle
+from doonce.work import settle, store
 from doonce.work.model import Event, Scope, Settled, Settlement
 from doonce.work.tables import work_ready
 
@@ -186,3 +187,23 @@ async def test_a_claim_moves_a_hint_that_came_too_early(kernel: Kernel) -> None:
     await kernel.execute(work_ready.update().values(due=1))
     assert await kernel.claim() == []
     assert [row["due"] for row in await kernel.rows(work_ready)] == [due]
+
+
+async def test_w3_a_dispatch_is_counted_by_its_mark_and_sets_the_leases_end(kernel: Kernel) -> None:
+    await kernel.insert(kernel.new("a"), kernel.new("b"))
+    claims = await kernel.claim()
+
+    def mark() -> Txn[int]:
+        items = yield from store.lock_items(claimed.item.id for claimed in claims)
+        now_us = yield from clock()
+        yield from settle.count_dispatch([(item_id, now_us + 5 * LONG_US) for item_id in items], now_us)
+        yield from settle.count_dispatch([], now_us)
+        return now_us
+
+    marked_us = await kernel.database.transact(mark)
+    for name in "ab":
+        item = await kernel.item(name)
+        assert (item.attempts, item.claims, item.failures) == (1, 1, 0)
+        assert item.lease_until == marked_us + 5 * LONG_US
+    assert await kernel.settle(claims[0], Event.RETRY) is Settled.DONE
+    assert (await kernel.item(name_of(claims[0]))).attempts == 1

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.store.work.kernel import HERE, Kernel, Places, blocking, cancel_items, name_of
+from tests.store.work.kernel import HERE, LONG_US, Kernel, Places, blocking, cancel_items, name_of
 from tests.store.work.stepper import interleaver, orders
 
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
-from doonce.work.model import Event, Settlement, State
+from doonce.work.model import Claimed, Event, Settlement, State
 from doonce.work.tables import work_item, work_ready
 
 pytestmark = pytest.mark.postgresql
@@ -30,8 +30,8 @@ def insert(kernel: Kernel, **fields: Any) -> Callable[[], Txn[Any]]:
     return lambda: store.enqueue([item])
 
 
-def claim(kernel: Kernel, owner: str) -> Callable[[], Txn[Any]]:
-    request = kernel.request(owner=owner)
+def claim(kernel: Kernel, owner: str, rows_max: int = 100) -> Callable[[], Txn[Any]]:
+    request = kernel.request(rows_max, owner=owner)
     return lambda: store.claim(request)
 
 
@@ -111,6 +111,24 @@ async def bring_forward_and_finish(kernel: Kernel) -> Race:
     return (lambda: settle.bring_forward("cmd_late", "effect")), finish(kernel, head)
 
 
+async def two_claims_by_two_hints_of_one_item(kernel: Kernel) -> Race:
+    await kernel.insert(kernel.new("a"))
+    (hint,) = await kernel.rows(work_ready)
+    await kernel.execute(work_ready.insert().values({**hint, "due": 1}))
+    return claim(kernel, "prc_1", rows_max=1), claim(kernel, "prc_2", rows_max=1)
+
+
+async def claim_and_cancel_without_a_lane(kernel: Kernel) -> Race:
+    await kernel.insert(kernel.new("a"))
+    return claim(kernel, "prc_1"), lambda: cancel_items(["wrk_a"])
+
+
+async def settle_and_renew(kernel: Kernel) -> Race:
+    await kernel.insert(kernel.new("a"))
+    claimed = await kernel.claim_one()
+    return finish(kernel, claimed), lambda: store.renew([store.RenewRequest(claimed, HERE, 2 * LONG_US)])
+
+
 RACES: list[Callable[[Kernel], Awaitable[Race]]] = [
     finish_and_accept_in_a_source_lane,
     finish_and_accept_in_a_target_lane,
@@ -123,6 +141,9 @@ RACES: list[Callable[[Kernel], Awaitable[Race]]] = [
     release_and_accept,
     retry_and_accept_in_a_target_lane,
     bring_forward_and_finish,
+    two_claims_by_two_hints_of_one_item,
+    claim_and_cancel_without_a_lane,
+    settle_and_renew,
 ]
 
 
@@ -134,10 +155,25 @@ async def test_l1_no_order_of_statements_strands_an_item_or_runs_two_in_a_lane(
         for order in orders(STEPS, STEPS):
             await kernel.clear()
             pair = await race(kernel)
-            await pairs.run([one() for one in pair], order)
+            results = await pairs.run([one() for one in pair], order)
+            await check_claims(kernel, results, order)
             await check_exclusion(kernel, order)
             await end_all(kernel)
             assert set((await kernel.states()).values()) <= {"succeeded", "cancelled", "dead"}, order
+
+
+async def check_claims(kernel: Kernel, results: list[Any], order: list[int]) -> None:
+    """Whatever a claim returned is its own: no other claim has it, and its row says so; an ended row stays ended."""
+    taken = [
+        one for result in results if isinstance(result, list) for one in result if isinstance(one, Claimed)
+    ]
+    assert len({claimed.item.id for claimed in taken}) == len(taken), order
+    rows = {row["id"]: row for row in await kernel.rows(work_item)}
+    for claimed in taken:
+        row = rows[claimed.item.id]
+        assert (row["state"], row["lease_token"]) == ("processing", claimed.token), order
+    for row in rows.values():
+        assert row["finished_at"] is None or row["updated_at"] == row["finished_at"], order
 
 
 async def check_exclusion(kernel: Kernel, order: list[int]) -> None:

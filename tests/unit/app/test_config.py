@@ -85,11 +85,19 @@ def test_credentials_do_not_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "hint"),
+    "text, message, hint",
     [
         ('databse = "x"', "there is no setting 'databse'", "did you mean 'database'?"),
-        ("[effects]\nconcurency = 3", "there is no setting 'effects.concurency'", "did you mean 'concurrency'?"),
-        ('[inboxes.crm]\nurl = "https://x/y"\ncolour = 1', "there is no setting 'inboxes.crm.colour'", "one of"),
+        (
+            "[effects]\nconcurency = 3",
+            "there is no setting 'effects.concurency'",
+            "did you mean 'concurrency'?",
+        ),
+        (
+            '[inboxes.crm]\nurl = "https://x/y"\ncolour = 1',
+            "there is no setting 'inboxes.crm.colour'",
+            "one of",
+        ),
         ("[effects]\nconcurrency = 'many'", "effects.concurrency", "docs/settings.md"),
         ("[listen]\nport = 70000", "listen.port must be from 0 to 65535", ""),
         ("[effects]\nlease_us = 0", "effects.lease_us must be more than 0", ""),
@@ -100,7 +108,9 @@ def test_credentials_do_not_show(tmp_path: Path) -> None:
         ("this is no TOML", "is not TOML", ""),
     ],
 )
-def test_one_refusal_names_the_key_and_what_to_write(tmp_path: Path, text: str, message: str, hint: str) -> None:
+def test_one_refusal_names_the_key_and_what_to_write(
+    tmp_path: Path, text: str, message: str, hint: str
+) -> None:
     failed = refused(written(tmp_path, text))
     assert message in failed.message
     assert hint in failed.hint
@@ -112,7 +122,7 @@ def test_a_refusal_names_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    "name, value, message",
     [
         ("DOONCE_DATABSE", "x", "DOONCE_DATABSE: there is no setting 'databse'"),
         ("DOONCE_LISTEN__PORT", "many", "DOONCE_LISTEN__PORT: 'many' is no whole number"),
@@ -139,7 +149,7 @@ def test_points_are_armed_for_tests_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inbox", "message"),
+    "inbox, message",
     [
         ({"url": "crm.example/x", "credential": "a"}, "is no address"),
         ({"url": "https://crm.example/x"}, "needs one credential"),
@@ -159,8 +169,9 @@ def test_settings_from_code_are_checked_alike() -> None:
     assert settings_from({"egress": {"plain_http": True}}).egress.plain_http
 
 
-def test_the_keys_are_beside_a_sqlite_file_and_named_for_a_server(tmp_path: Path) -> None:
+def test_the_keys_are_beside_a_sqlite_file_or_in_the_working_directory(tmp_path: Path) -> None:
     beside = settings_from({"database": f"sqlite:///{tmp_path}/a.db"})
     assert key_file(beside) == tmp_path / "a.db.keys"
-    with pytest.raises(Invalid, match="key_file is not set"):
-        key_file(settings_from({"database": "postgresql://doonce@db/doonce"}))
+    server = {"database": "postgresql://doonce@db/doonce"}
+    assert key_file(settings_from(server)) == Path("doonce.keys")
+    assert key_file(settings_from(server | {"key_file": "/etc/keys"})) == Path("/etc/keys")

@@ -76,6 +76,10 @@ def test_each_line_has_a_unit_and_a_reason() -> None:
 def test_times_say_their_unit_in_their_name() -> None:
     units = {"us": "µs", "ns": "ns", "ms": "ms", "seconds": "s"}
     for name, (unit, _, _) in documented().items():
-        suffix = name.rpartition("_")[2] if not name.endswith("_max") else name.removesuffix("_max").rpartition("_")[2]
+        suffix = (
+            name.rpartition("_")[2]
+            if not name.endswith("_max")
+            else name.removesuffix("_max").rpartition("_")[2]
+        )
         if suffix in units:
             assert unit.strip() == units[suffix], f"{name} is in {units[suffix]}"

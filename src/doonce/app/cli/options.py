@@ -23,6 +23,7 @@ from doonce.base.secrets import Secret
 RUNNING: Final = Group.create_ordered("Running")
 CONNECTING: Final = Group.create_ordered("Connecting applications and providers")
 OPERATING: Final = Group.create_ordered("Operating")
+PROVING: Final = Group.create_ordered("Proving")
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Answer as one JSON document.")]
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cyclopts import App, CycloptsError, Group
 
 from doonce.app.cli import installing, operating, running
-from doonce.app.cli.options import CONNECTING, OPERATING, RUNNING
+from doonce.app.cli.options import CONNECTING, OPERATING, PROVING, RUNNING
 from doonce.base.errors import DoonceError, ErrorClass
 from doonce.db.faults import CommitUnknown, DatabaseFault
 from doonce.wire import encode, error_document
@@ -69,6 +69,9 @@ for group, commands in COMMANDS:
     for command in commands:
         app.command(command, group=group)
 app.command(installing.credential_app)
+app.command(
+    "doonce.conformance.command:conformance", group=PROVING
+)  # stands above this folder: loaded when it is run
 
 
 def main(tokens: Sequence[str] | None = None) -> None:

@@ -100,7 +100,7 @@ def demo(*, keep: Annotated[bool, Parameter(negative="")] = False) -> None:
 def _checkout() -> Path:
     """The demo's parts (simulator, example application, packs) are in the source tree, not in the package."""
     for root in (Path.cwd(), Path(__file__).parents[4]):
-        if (root / "examples" / "demo" / "__main__.py").exists():
+        if root.joinpath(*DEMO.split("."), "__main__.py").exists():
             return root
     raise Invalid(
         "the demo is part of the source tree, and this is not one",

@@ -81,8 +81,6 @@ class Operator:
 
     async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Where a command stands; raises `MissingOrDenied`."""
-        if not command_id.startswith("cmd_"):
-            raise Invalid("this is no command id", hint="it looks like cmd_…; `show` takes any id")
         story = await self._story(command_id, scope)
         state, attempt_id, reason = standing(story)
         row = story.command or {}
@@ -98,6 +96,8 @@ class Operator:
         )
 
     async def _story(self, command_id: str, scope: Scope | None) -> Story:
+        if not command_id.startswith("cmd_"):
+            raise Invalid("this is no command id", hint="it looks like cmd_…; `show` takes any id")
         found = await self._database.read(store.stories, command_id, scope)
         if not found or found[0].command is None:
             raise MissingOrDenied("there is no such command")

@@ -224,7 +224,7 @@ def _effect_attempt() -> None:
         sa.Column("result", TEXT, nullable=True),
         sa.Column("evidence_version", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("effect_attempt_pk")),
-        postgresql_with={"fillfactor": "70"},
+        postgresql_with={"fillfactor": "45"},
     )
     op.create_index(
         "effect_attempt_open",
@@ -358,7 +358,7 @@ def _work_claimer() -> None:
         sa.Column("items", TEXT, nullable=False),
         sa.Column("claimed_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("owner", "family", name=op.f("work_claimer_pk")),
-        postgresql_with={"fillfactor": "70"},
+        postgresql_with={"fillfactor": "45"},
     )
 
 
@@ -401,7 +401,7 @@ def _work_item() -> None:
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("work_item_pk")),
         sa.UniqueConstraint("predecessor", name=op.f("work_item_predecessor_key")),
-        postgresql_with={"fillfactor": "70"},
+        postgresql_with={"fillfactor": "45"},
     )
     op.create_index("work_item_subject_id", "work_item", ["subject_id"], unique=False)
 
@@ -417,7 +417,7 @@ def _work_lane() -> None:
         sa.Column("nominee", TEXT, nullable=True),
         sa.Column("nominee_due", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("lane", name=op.f("work_lane_pk")),
-        postgresql_with={"fillfactor": "70"},
+        postgresql_with={"fillfactor": "45"},
     )
 
 

@@ -1,0 +1,112 @@
+"""doonce: work items of a family whose handler does nothing: claimed, run, and settled under their fences."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import uvloop
+
+from benchmarks.case import Setting, Values
+from benchmarks.clocking import Tally, cpu_us, rss_mb
+from benchmarks.doonce_schema import DEPLOYMENT, make_tables, own
+from benchmarks.tidy import settle_down
+from doonce.app.metrics import Metrics
+from doonce.base.ids import new_id
+from doonce.db.database import Database, open_database
+from doonce.db.transaction import Txn
+from doonce.work import store
+from doonce.work.model import Claimed, Event, NewItem, Scope, Settled, Settlement
+from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
+
+FAMILY = "bench"
+SCOPE = Scope("bench", "only")
+ROWS_A_COMMIT = 2_000
+
+
+def new_items(number: int) -> list[NewItem]:
+    """Items that nothing keeps waiting."""
+    return [
+        NewItem(new_id("wrk"), FAMILY, SCOPE, "nothing", "nothing", "sha256:bench") for _ in range(number)
+    ]
+
+
+async def fill(database: Database, items: int) -> None:
+    """Put so many items there, as acceptance does: in batches, through the kernel's own insert."""
+    for start in range(0, items, ROWS_A_COMMIT):
+        await database.transact(_insert, new_items(min(ROWS_A_COMMIT, items - start)))
+
+
+def _insert(items: Sequence[NewItem]) -> Txn[None]:
+    yield from store.insert(items)
+
+
+def prepare(setting: Setting) -> None:
+    """Make the tables and put the items there."""
+    make_tables(setting.database)
+    uvloop.run(_prepare(setting))
+    uvloop.run(settle_down(setting.database))
+
+
+async def _prepare(setting: Setting) -> None:
+    database = open_database(setting.database)
+    await database.transact(own, [FAMILY])
+    await fill(database, setting.options["jobs"])
+    await database.close()
+
+
+def run(setting: Setting) -> Values:
+    """Work them off."""
+    return uvloop.run(_run(setting))
+
+
+class Noop:
+    """The handler. An item has ended when its settlement is durable."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.worker: Worker[Claimed] | None = None
+
+    async def run(self, claimed: Claimed) -> None:
+        """Do nothing, and say so."""
+        assert self.worker is not None
+        settled = await self.worker.settlements.submit(Settlement(claimed, Event.SUCCEED))
+        assert settled is Settled.DONE
+        self.tally.end()
+
+
+async def _scopes() -> Sequence[Scope]:
+    return [SCOPE]
+
+
+def make_worker(database: Database, handler: Noop, concurrency: int) -> Worker[Claimed]:
+    """One worker of the family, wired as the engine wires its own."""
+    metrics = Metrics()
+    database.observer = metrics
+    work = FamilyWork(FAMILY, lambda request: request, store.claim, lambda claimed: claimed, handler.run)
+    worker = Worker(
+        database,
+        work,
+        Identity(DEPLOYMENT, new_id("prc")),
+        _scopes,
+        WorkerSettings(concurrency=concurrency),
+        metrics,
+        ProcessGate(),
+    )
+    handler.worker = worker
+    return worker
+
+
+async def _run(setting: Setting) -> Values:
+    database = open_database(setting.database)
+    tally = Tally(setting.options["jobs"])
+    worker = make_worker(database, Noop(tally), setting.options["concurrency"])
+    began_us = cpu_us()
+    tally.begin()  # the first claim's beginning, opening of connections included
+    working = asyncio.create_task(worker.run())
+    await tally.done.wait()
+    used_us = cpu_us() - began_us
+    worker.begin_drain()
+    await working
+    await database.close()
+    return {"per_s": tally.per_s(), "cpu_us": used_us / tally.ended, "rss_mb": rss_mb()}

@@ -1,0 +1,145 @@
+"""What is measured, how much of it, and what becomes of the values: the figures and what they should reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.case import Measurement, Values
+
+IN_FLIGHT = 64
+AT_ONCE = 50
+RATE = ("per_s", "cpu_us")
+Medians = Mapping[str, Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything. Peers get fewer jobs where they are slower, so that each takes a few seconds."""
+
+    rounds: int
+    noop: int
+    noop_slow: int
+    effects: int
+    calls: int
+    calls_slow: int
+    bare: int
+    pending: int
+    looks: int
+    idle: int
+
+
+FULL = Size(
+    rounds=3, noop=20_000, noop_slow=3_000, effects=6_000, calls=6_000, calls_slow=1_500, bare=12_000,
+    pending=1_000_000, looks=150, idle=300,
+)  # fmt: skip
+QUICK = Size(
+    rounds=1, noop=5_000, noop_slow=500, effects=1_000, calls=1_000, calls_slow=300, bare=3_000,
+    pending=50_000, looks=40, idle=60,
+)  # fmt: skip
+
+
+def measurements(size: Size) -> list[Measurement]:
+    """One round, in order: what is compared stands close together."""
+    return [
+        Measurement("noop", "doonce_noop", (*RATE, "rss_mb"), {"jobs": size.noop, "concurrency": AT_ONCE}),
+        Measurement("noop_pgqueuer", "peer_pgqueuer", RATE, {"jobs": size.noop, "concurrency": AT_ONCE}),
+        Measurement(
+            "noop_procrastinate", "peer_procrastinate", RATE, {"jobs": size.noop_slow, "concurrency": AT_ONCE}
+        ),
+        Measurement(
+            "bare", "doonce_bare", RATE, {"jobs": size.bare, "concurrency": IN_FLIGHT}, "", simulator=True
+        ),
+        Measurement(
+            "effects", "doonce_effects", (*RATE, "completed_per_s", "rss_mb"),
+            {"jobs": size.effects, "concurrency": IN_FLIGHT}, simulator=True,
+        ),
+        Measurement(
+            "http_pgqueuer", "peer_pgqueuer", RATE,
+            {"jobs": size.calls, "concurrency": IN_FLIGHT}, simulator=True,
+        ),
+        Measurement(
+            "http_procrastinate", "peer_procrastinate", RATE,
+            {"jobs": size.calls_slow, "concurrency": IN_FLIGHT}, simulator=True,
+        ),
+        Measurement(
+            "http_dbos", "peer_dbos", RATE,
+            {"jobs": size.calls_slow, "concurrency": IN_FLIGHT}, simulator=True,
+        ),
+        Measurement(
+            "effects_sqlite", "doonce_effects", (*RATE, "completed_per_s"),
+            {"jobs": size.effects, "concurrency": IN_FLIGHT}, "sqlite", simulator=True,
+        ),
+        Measurement("idle", "doonce_idle", ("p50_ms", "p99_ms"), {"jobs": size.idle}, simulator=True),
+    ]  # fmt: skip
+
+
+def backlog(size: Size) -> Measurement:
+    """Once a run, since filling takes longest; it takes its own median over three series."""
+    return Measurement(
+        "backlog", "doonce_backlog", ("few_us", "many_us", "ratio"),
+        {"items": [1_000, size.pending], "rows": IN_FLIGHT, "looks": size.looks, "series": size.rounds}, databases=2,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the result. `least` or `most` is what it should reach; neither: for the record."""
+
+    name: str
+    meaning: str
+    value: Callable[[Medians], float]
+    least: float | None = None
+    most: float | None = None
+
+    def reached(self, value: float) -> bool | None:
+        """Whether the value is good enough; None when nothing is asked of it."""
+        if self.least is not None:
+            return value >= self.least
+        return value <= self.most if self.most is not None else None
+
+    def target(self) -> str:
+        """What is asked of it."""
+        if self.least is not None:
+            return f"≥ {self.least:g}"
+        return f"≤ {self.most:g}" if self.most is not None else ""
+
+
+def _of(name: str, value: str) -> Callable[[Medians], float]:
+    return lambda medians: medians[name][value]
+
+
+def _ratio(over: tuple[str, str], under: tuple[str, str]) -> Callable[[Medians], float]:
+    return lambda medians: medians[over[0]][over[1]] / medians[under[0]][under[1]]
+
+
+WHOLE = ("effects", "completed_per_s")
+"""The stricter of the two clocks: completion items worked off too."""
+
+FIGURES = (
+    Figure("noop_per_s", "work items that do nothing, a second", _of("noop", "per_s")),
+    Figure("noop_vs_pgqueuer", "÷ pgqueuer's", _ratio(("noop", "per_s"), ("noop_pgqueuer", "per_s")), least=1.0),
+    Figure(
+        "noop_vs_procrastinate", "÷ procrastinate's",
+        _ratio(("noop", "per_s"), ("noop_procrastinate", "per_s")), least=15,
+    ),
+    Figure("effects_per_s", "whole effects a second, completion item worked off", _of(*WHOLE)),
+    Figure("effects_outcome_per_s", "the same, until the last outcome is durable", _of("effects", "per_s")),
+    Figure("effects_per_s_sqlite", "whole effects a second on SQLite", _of("effects_sqlite", "completed_per_s")),
+    Figure("bare_per_s", "the client alone, requests a second", _of("bare", "per_s")),
+    Figure("effect_tax", "the client alone ÷ whole effects", _ratio(("bare", "per_s"), WHOLE), most=3),
+    Figure(
+        "effects_vs_procrastinate_http", "÷ the call from a procrastinate task",
+        _ratio(WHOLE, ("http_procrastinate", "per_s")), least=4,
+    ),
+    Figure("effects_vs_dbos_http", "÷ the call from a DBOS step", _ratio(WHOLE, ("http_dbos", "per_s")), least=4),
+    Figure(
+        "effects_vs_pgqueuer_http", "÷ the call from a pgqueuer job",
+        _ratio(WHOLE, ("http_pgqueuer", "per_s")), least=0.7,
+    ),
+    Figure("claim_us", "a claim of 64 with a thousand pending, µs", _of("backlog", "few_us")),
+    Figure("claim_backlog", "claim with a million pending ÷ with a thousand", _of("backlog", "ratio"), most=1.3),
+    Figure("idle_p50_ms", "accept → request arrives, median, ms", _of("idle", "p50_ms"), most=8),
+    Figure("idle_p99_ms", "the same, 99th percentile, ms", _of("idle", "p99_ms"), most=20),
+    Figure("worker_rss_mb", "memory of the effects' worker process, MiB", _of("effects", "rss_mb"), most=80),
+)  # fmt: skip

@@ -1,0 +1,20 @@
+"""What a case is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from doonce.conformance.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that must hold. `run` returns when it did, and raises `Broken` when it did not.
+
+    The id is stable, and the title a sentence that is true when the case passes.
+    """
+
+    id: str
+    title: str
+    run: Callable[[Stage], Awaitable[None]]

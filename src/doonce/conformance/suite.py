@@ -1,0 +1,71 @@
+"""Running cases against one database: each alone, one after another, in the scratch place that is made for the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from doonce.base.errors import DoonceError, Invalid
+from doonce.conformance.cases import CASES
+from doonce.conformance.cases.case import Case
+from doonce.conformance.lines import LINES
+from doonce.conformance.model import Broken, CaseResult, Report, Status, report_of
+from doonce.conformance.processes import processes
+from doonce.conformance.scratch import scratch
+from doonce.conformance.stage import Stage, staging
+from doonce.db import verify
+from doonce.db.durability import Durability
+from doonce.db.faults import DatabaseFault
+
+SEEN_CHARACTERS_MAX: Final = 600
+
+
+def chosen(ids: Sequence[str]) -> tuple[Case, ...]:
+    """The cases of these ids, all of them without any; raises `Invalid` for an id that is none."""
+    known = {case.id: case for case in CASES}
+    unknown = [asked for asked in ids if asked not in known]
+    if unknown:
+        raise Invalid(f"there is no case {unknown[0]!r}", hint=f"one of {', '.join(known)}")
+    return tuple(case for case in CASES if not ids or case.id in ids)
+
+
+async def run(url: str, ids: Sequence[str] = (), began: Callable[[Case], None] = lambda _: None) -> Report:
+    """Prove the cases of these ids, or all, against the database at `url`.
+
+    Works in a scratch place of its own there, and drops it. Raises what `scratch` raises, and `Unavailable` for a
+    database that does not keep what it commits (PROTOCOL S1): there is nothing to prove on it.
+    """
+    cases = chosen(ids)
+    results = []
+    with processes() as forks:
+        async with scratch(url) as place, staging(place, forks) as make:
+            await verify.require(place.url)
+            await Durability(make().database).check()
+            for case in cases:
+                began(case)
+                results.append(await _run_one(case, make()))
+    return report_of(place.dialect.value, results, LINES)
+
+
+async def _run_one(case: Case, stage: Stage) -> CaseResult:
+    """One case to its end, whatever happens in it; its processes are gone afterwards."""
+    began = time.monotonic()
+    seen = ""
+    try:
+        await case.run(stage)
+    except Broken as broken:
+        seen = str(broken)
+    except (DoonceError, DatabaseFault) as fault:
+        seen = f"{type(fault).__name__}: {fault}"
+    except Exception as fault:  # noqa: BLE001  # one case's fault is that case's result, and the others still run
+        seen = f"the case itself failed: {type(fault).__name__}: {fault}"
+    finally:
+        await stage.close()
+    return CaseResult(
+        id=case.id,
+        title=case.title,
+        status=Status.FAILED if seen else Status.PASSED,
+        seconds=round(time.monotonic() - began, 3),
+        seen=seen[:SEEN_CHARACTERS_MAX],
+    )
