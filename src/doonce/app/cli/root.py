@@ -69,9 +69,11 @@ for group, commands in COMMANDS:
     for command in commands:
         app.command(command, group=group)
 app.command(installing.credential_app)
-app.command(
-    "doonce.conformance.command:conformance", group=PROVING
-)  # stands above this folder: loaded when it is run
+app.command(  # by its path: it stands above this folder, and is loaded only when it is run
+    "doonce.conformance.command:conformance",
+    group=PROVING,
+    help="Prove the protocol on a database of your own: real processes, real kills, a scratch place.",
+)
 
 
 def main(tokens: Sequence[str] | None = None) -> None:
