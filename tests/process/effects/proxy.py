@@ -59,7 +59,9 @@ class Proxy:
             for source, sink in (pair, pair[::-1]):
                 threading.Thread(target=self._pass, args=(source, sink, pair), daemon=True).start()
 
-    def _pass(self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket]) -> None:
+    def _pass(
+        self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket]
+    ) -> None:
         try:
             while piece := source.recv(65_536):
                 sink.sendall(piece)

@@ -107,12 +107,12 @@ def wants(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def choosy(database_url: str, simulator: Simulator, tmp_path: Path, wants: bool) -> Iterator[Deployment]:  # noqa: FBT001
+def choosy(database_url: str, simulator: Simulator, tmp_path: Path, wants: bool) -> Iterator[Deployment]:
     with deployed(database_url, simulator, tmp_path, wants_rejected_result=wants) as made:
         yield made
 
 
-def test_k2_a_rejection_ends_the_item_as_the_binding_wants_it(choosy: Deployment, wants: bool) -> None:  # noqa: FBT001
+def test_k2_a_rejection_ends_the_item_as_the_binding_wants_it(choosy: Deployment, wants: bool) -> None:
     choosy.simulator.faults({"fault": "status", "status": 422, "method": "PATCH"})
     one = patch(choosy)
     worker = choosy.worker()

@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 def deployment(database_url: str, simulator: Simulator, tmp_path: Path) -> Iterator[Deployment]:
     names = [operation_name(method, says) for method in METHODS for says in SAYS]
     retry = {"base": "1h", "cap": "1h"}
-    with deployed(database_url, simulator, tmp_path, pack=table_pack(), operations=names, retry=retry) as made:
+    with deployed(
+        database_url, simulator, tmp_path, pack=table_pack(), operations=names, retry=retry
+    ) as made:
         yield made
 
 
@@ -75,7 +77,9 @@ async def test_a_kept_connection_that_dies_under_a_request_costs_one_attempt_and
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_what_follows_a_reply_is_never_taken_for_the_next_answer(deployment: Deployment, method: str) -> None:
+async def test_what_follows_a_reply_is_never_taken_for_the_next_answer(
+    deployment: Deployment, method: str
+) -> None:
     async with deployment.engine() as engine:
         engine.start([Family.EFFECT])
         runner = Runner(deployment, engine)
@@ -102,7 +106,7 @@ async def test_a_connection_that_is_reset_as_soon_as_it_is_there(deployment: Dep
         for method in METHODS:
             deployment.simulator.faults({"fault": "reset_on_accept"})
             command, attempt = await runner.run(method, says)
-            unproven = "REPLAY_SAFE_RETRY" if "GET" == method or says == "replay" else "OUTCOME_UNKNOWN"
+            unproven = "REPLAY_SAFE_RETRY" if method == "GET" or says == "replay" else "OUTCOME_UNKNOWN"
             assert attempt.outcome in ("RETRYABLE_PRE_DISPATCH", unproven), (method, attempt.reason)
             assert not any(entry["committed"] for entry in Witness(deployment).arrivals[command])
             deployment.simulator.control("DELETE", "faults")

@@ -112,9 +112,23 @@ MENU = [
     *(status(code, UNKNOWN, AGAIN) for code in (408, 425, 500, 502, 504)),
     status(429, UNKNOWN, AGAIN, declares=AGAIN),
     status(503, UNKNOWN, AGAIN, declares=REJECTED, read_declares=REJECTED),
-    row("status", UNKNOWN, AGAIN, name="status 429 with Retry-After", status=429, retry_after="7", declares=AGAIN),
     row(
-        "status", UNKNOWN, AGAIN, name="status 503 with Retry-After", status=503, retry_after="7", declares=REJECTED,
+        "status",
+        UNKNOWN,
+        AGAIN,
+        name="status 429 with Retry-After",
+        status=429,
+        retry_after="7",
+        declares=AGAIN,
+    ),
+    row(
+        "status",
+        UNKNOWN,
+        AGAIN,
+        name="status 503 with Retry-After",
+        status=503,
+        retry_after="7",
+        declares=REJECTED,
         read_declares=REJECTED,
     ),  # fmt: skip
     *(
@@ -225,17 +239,23 @@ def table(
         )
         known = [wanted.contact for wanted in cells.values() if wanted.contact is not None]
         there = [contact for contact in known if contact not in never_seen(cells)]
-        deployment.simulator.seed(*({"id": contact, "properties": {"jobtitle": "before"}} for contact in there))
+        deployment.simulator.seed(
+            *({"id": contact, "properties": {"jobtitle": "before"}} for contact in there)
+        )
         asyncio.run(adopt(engine_url, known))
         yield asyncio.run(run_all(deployment, cells))
 
 
 def never_seen(cells: dict[tuple[str, str, str], Wanted]) -> set[str | None]:
     """What a PUT under `If-None-Match: *` is to make."""
-    return {wanted.contact for (_, method, says), wanted in cells.items() if (method, says) == ("PUT", "replay")}
+    return {
+        wanted.contact for (_, method, says), wanted in cells.items() if (method, says) == ("PUT", "replay")
+    }
 
 
-@pytest.mark.parametrize("one, method, says", CELLS, ids=[f"{one.name}-{method}-{says}" for one, method, says in CELLS])
+@pytest.mark.parametrize(
+    "one, method, says", CELLS, ids=[f"{one.name}-{method}-{says}" for one, method, says in CELLS]
+)
 def test_what_is_stored_of_each_cell(table: Table, one: Row, method: str, says: str) -> None:
     ran = table[one.name, method, says]
     first = ran.attempts[0]

@@ -52,7 +52,9 @@ async def test_d1_without_a_connection_there_is_no_mark(deployment: Deployment) 
     check(deployment)
 
 
-async def test_d3_a_mark_that_took_longer_than_the_send_window_is_followed_by_no_byte(deployment: Deployment) -> None:
+async def test_d3_a_mark_that_took_longer_than_the_send_window_is_followed_by_no_byte(
+    deployment: Deployment,
+) -> None:
     (one,) = await accept_changes(deployment, 1)
     database = LossyDatabase(deployment.url)
 
@@ -99,7 +101,9 @@ async def test_g3_marks_of_unknown_commit_are_no_unknown_outcomes(deployment: De
     database.lossy.misfortunes["mark"] = answer_lost
     async with deployment.engine(database, concurrency=CALLERS) as engine:
         engine.start()
-        await eventually(lambda: outcomes(deployment)["RETRYABLE_PRE_DISPATCH"] >= CALLERS, "their settlement")
+        await eventually(
+            lambda: outcomes(deployment)["RETRYABLE_PRE_DISPATCH"] >= CALLERS, "their settlement"
+        )
         assert outcomes(deployment)["OUTCOME_UNKNOWN"] == 0
         assert arrivals(deployment) == 0
         marked = [attempt.dispatched_at for attempt in deployment.journal.attempts() if attempt.outcome]

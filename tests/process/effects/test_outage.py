@@ -40,20 +40,27 @@ def begin(deployment: Deployment, count: int) -> None:
     deployment.simulator.faults(
         {"fault": "slow_drip", "method": "PATCH", "path": "/crm", "times": count, "delay_ms": 1}
     )
-    deployment.accept(*(Wanted(contact, "contact.patch", contact, {"title": contact}) for contact in contacts))
+    deployment.accept(
+        *(Wanted(contact, "contact.patch", contact, {"title": contact}) for contact in contacts)
+    )
 
 
 @pytest.mark.parametrize("outages", [1, 3])
-def test_an_outage_in_the_middle_of_postgresql_calls(deployment: Deployment, proxy: Proxy, outages: int) -> None:
+def test_an_outage_in_the_middle_of_postgresql_calls(
+    deployment: Deployment, proxy: Proxy, outages: int
+) -> None:
     begin(deployment, 48)
     worker = deployment.worker(url=behind(proxy, deployment.url), lease_us=4_000_000, concurrency=8)
     seen = 0
     for _ in range(outages):
         seen = until(
-            lambda seen=seen: (now := deployment.simulator.stats()["requests"]) > seen and now, "further calls"
+            lambda seen=seen: (now := deployment.simulator.stats()["requests"]) > seen and now,
+            "further calls",
         )
         proxy.cut()
-        until(lambda seen=seen: deployment.simulator.stats()["requests"] >= min(seen + 4, 48), "calls in flight")
+        until(
+            lambda seen=seen: deployment.simulator.stats()["requests"] >= min(seen + 4, 48), "calls in flight"
+        )
         proxy.restore()
     deployment.wait_ended(decide=itertools.repeat(True), seconds=90)
     assert not worker.is_dead(), "an outage is no reason to die"

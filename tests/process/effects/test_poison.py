@@ -24,7 +24,10 @@ def test_w2_a_crash_loop_convicts_the_one_that_dies_alone(deployment: Deployment
         worker = deployment.worker(
             dies_of=poison.wanted.contact, concurrency=len(contacts), expiries_max=3, lease_us=500_000
         )
-        until(lambda worker=worker: worker.is_dead() or deployment.ended(), "the end of the worker or of the work")
+        until(
+            lambda worker=worker: worker.is_dead() or deployment.ended(),
+            "the end of the worker or of the work",
+        )
         deaths += worker.is_dead()
     ends = deployment.journal.ends()
     assert {one.id for one in accepted if ends[one.id].ended_as != "accepted"} == {poison.id}

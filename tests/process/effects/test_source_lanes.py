@@ -79,7 +79,7 @@ def refusing(database_url: str, simulator: Simulator, tmp_path: Path) -> Iterato
 
 
 @pytest.mark.parametrize("operation, passes", [("contact.patch", False), ("contact.nudge", True)])
-def test_l3_a_dead_head_blocks_or_passes(refusing: Deployment, operation: str, passes: bool) -> None:  # noqa: FBT001
+def test_l3_a_dead_head_blocks_or_passes(refusing: Deployment, operation: str, passes: bool) -> None:
     refusing.simulator.faults({"fault": "status", "status": 422, "method": "PATCH"})
     head, behind = lane(refusing, operation)
     worker = refusing.worker()
