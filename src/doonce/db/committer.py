@@ -162,6 +162,7 @@ class Committer(Generic[Item, Outcome]):
         """Take rows in order of arrival: one per key, within the bounds, a contended one alone."""
         sealed: dict[str, _Queued[Item, Outcome]] = {}
         left: deque[_Queued[Item, Outcome]] = deque()
+        waiting: set[str] = set()  # a later row of a key never overtakes an earlier one
         size = size_gone = 0
         while self._queue and len(sealed) < self._settings.rows_max:
             queued = self._queue.popleft()
@@ -170,10 +171,12 @@ class Committer(Generic[Item, Outcome]):
                 continue
             if (
                 queued.key in sealed
+                or queued.key in waiting
                 or (sealed and queued.alone)
                 or (sealed and size + queued.bytes > self._settings.bytes_max)
             ):
                 left.append(queued)
+                waiting.add(queued.key)
                 continue
             sealed[queued.key] = queued
             size += queued.bytes
