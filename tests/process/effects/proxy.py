@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -74,10 +75,8 @@ class Proxy:
 
 def _end(pair: tuple[socket.socket, socket.socket]) -> None:
     for one in pair:
-        try:
+        with contextlib.suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         one.close()
 
 

@@ -34,8 +34,8 @@ RUN_S = 60.0
 class Row:
     """One fault, and what each kind of operation makes of it.
 
-    `silent` is for a write of whose answers the pack says nothing, `declares` where it has outcome rules, `replay` under
-    a replay contract. A GET is a read: `read` is `replay` where that is not given. `delete` is for a silent DELETE, whose
+    `silent` is for a write of whose answers the pack says nothing, `declares` where it has outcome rules, `replay`
+    under a replay contract. A GET is a read: `read` is `replay` where that is not given. `delete` is for a silent DELETE, whose
     success needs no evidence but the status.
     """
 
