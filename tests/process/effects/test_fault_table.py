@@ -35,8 +35,8 @@ class Row:
     """One fault, and what each kind of operation makes of it.
 
     `silent` is for a write of whose answers the pack says nothing, `declares` where it has outcome rules, `replay`
-    under a replay contract. A GET is a read: `read` is `replay` where that is not given. `delete` is for a silent DELETE, whose
-    success needs no evidence but the status.
+    under a replay contract. A GET is a read: `read` is `replay` where that is not given. `delete` is for a silent
+    DELETE, whose success needs no evidence but the status.
     """
 
     name: str
@@ -130,7 +130,7 @@ MENU = [
         retry_after="7",
         declares=REJECTED,
         read_declares=REJECTED,
-    ),  # fmt: skip
+    ),
     *(
         row("redirect", UNKNOWN, AGAIN, name=f"redirect {code}", status=code)
         for code in (301, 302, 303, 307, 308)
