@@ -60,18 +60,6 @@ class Metrics:
             buckets=SECONDS_BUCKETS,
             registry=self.registry,
         )
-        self._delivered = Counter(
-            "doonce_deliveries_total",
-            "Verified deliveries that are durable, by what became of them.",
-            ["fate"],
-            registry=self.registry,
-        )
-        self._turned_away = Counter(
-            "doonce_deliveries_turned_away_total",
-            "Deliveries that got no receipt, by reason.",
-            ["reason"],
-            registry=self.registry,
-        )
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -122,14 +110,6 @@ class Metrics:
     def call_took(self, operation: str, seconds: float) -> None:
         """Note how long a call took."""
         self._calls.labels(operation).observe(seconds)
-
-    def delivered(self, fate: str) -> None:
-        """Count a durable delivery."""
-        self._delivered.labels(fate).inc()
-
-    def turned_away(self, reason: str) -> None:
-        """Count a delivery that got no receipt."""
-        self._turned_away.labels(reason).inc()
 
     def text(self) -> bytes:
         """The registry in the exposition format."""

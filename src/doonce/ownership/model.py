@@ -12,7 +12,6 @@ class Family(str, Enum):
     EFFECT = "effect"
     RECONCILE = "reconcile"
     COMPLETION = "completion"
-    EVENT = "event"
 
 
 class OwnershipState(str, Enum):

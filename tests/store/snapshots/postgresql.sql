@@ -695,12 +695,6 @@ JOIN work_ready AS free ON free.family = keys.family AND free.shelf = keys.shelf
 FOR UPDATE OF free SKIP LOCKED);
 -- keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
 
--- work.entry_of
-SELECT work_lane_entry.item_id
-FROM work_lane_entry
-WHERE work_lane_entry.lane = $1::VARCHAR COLLATE "C" AND work_lane_entry.position = $2::BIGINT;
--- lane, position
-
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane
 FROM work_item

@@ -746,12 +746,6 @@ FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_
 FROM json_each(?) AS keys_json) AS keys);
 -- keys (rows as JSON)
 
--- work.entry_of
-SELECT work_lane_entry.item_id
-FROM work_lane_entry
-WHERE work_lane_entry.lane = ? AND work_lane_entry.position = ?;
--- lane, position
-
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane
 FROM work_item

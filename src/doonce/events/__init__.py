@@ -1,1 +1,0 @@
-"""Events: what a receipt tells, derived once, never changed."""
