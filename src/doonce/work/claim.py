@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, DialectName, Statement
-from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, steady_clock
+from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work.items import (
@@ -23,8 +23,9 @@ from doonce.work.items import (
     ReadyRow,
     add_ready,
     drop_ready,
-    lock_free_items,
+    lock_free_items_then_clock,
     lock_items,
+    lock_items_then_clock,
     ready_row,
 )
 from doonce.work.lanes import Lane
@@ -173,16 +174,14 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     if not candidates:
         return []
     held = yield from lane_store.lock({lane for row in candidates for lane in (row[6], row[7])})
-    items = yield from lock_free_items(row[5] for row in candidates)
-    now_us = yield from steady_clock()
+    items, now_us = yield from lock_free_items_then_clock(row[5] for row in candidates)
     if now_us is None:
         return []
     plan = _plan(request, candidates, items, held, now_us)
-    if plan.taken:
-        yield from _take_them(request, plan, owner.epoch, now_us)
+    yield from _take_them(request, plan, owner.epoch, now_us)
     yield from drop_ready(plan.dropped)
-    yield from add_ready(plan.moved)
     yield from lane_store.save(held.values())
+    yield from add_ready(plan.moved)
     until_us = now_us + request.lease_us
     return [
         Claimed(item, request.token, owner.epoch, until_us, until_us + 1, poison)
@@ -191,6 +190,8 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
 
 
 def _take_them(request: ClaimRequest, plan: _ClaimPlan, epoch: int, now_us: int) -> Txn[None]:
+    if not plan.taken:
+        return
     yield from fetch(
         TAKE,
         taken=[(item.id, expiries) for item, expiries, _ in plan.taken],
@@ -324,8 +325,7 @@ class RenewRequest:
 def renew(requests: Sequence[RenewRequest]) -> Txn[list[int | None]]:
     """Extend live leases; each gets its new end, or None when it is stale. Strictly advances (PROTOCOL C3)."""
     owners = yield from ownership.fence(request.claimed.item.family for request in requests)
-    items = yield from lock_items(request.claimed.item.id for request in requests)
-    now_us = yield from clock()
+    items, now_us = yield from lock_items_then_clock(request.claimed.item.id for request in requests)
     ends: list[int | None] = []
     leases: list[tuple[str, int]] = []
     for request in requests:

@@ -13,11 +13,10 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, DialectName, Statement
-from doonce.db.transaction import Txn, fetch, insert_many
+from doonce.db.transaction import Txn, clock, fetch, fetch_then_clock, fetch_then_steady_clock, insert_many
 from doonce.work.model import Item, Scope, Shelf, State
 from doonce.work.tables import work_item, work_ready
 
-ITEM_COLUMNS = tuple(column.name for column in work_item.c)
 READ_COLUMNS = (
     "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
     "source_lane", "source_position", "target_lane", "target_position", "state", "run_after", "attempts", "claims",
@@ -97,10 +96,20 @@ def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
     return {row[0]: read_item(row) for row in rows}
 
 
-def lock_free_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
-    """Lock those of these items that nobody else has locked; the others are absent from the result."""
-    rows = yield from fetch(LOCK_FREE_ITEMS, ids=[(item_id,) for item_id in sorted(set(ids))])
-    return {row[0]: read_item(row) for row in rows}
+def lock_items_then_clock(ids: Iterable[str]) -> Txn[tuple[dict[str, Item], int]]:
+    """The same, and the time after the last lock (PROTOCOL T3)."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}, (yield from clock())
+    rows, now_us = yield from fetch_then_clock(LOCK_ITEMS, ids=[(item_id,) for item_id in wanted])
+    return {row[0]: read_item(row) for row in rows}, now_us
+
+
+def lock_free_items_then_clock(ids: Iterable[str]) -> Txn[tuple[dict[str, Item], int | None]]:
+    """Lock those of these items that nobody else has locked; the others are absent. The time is None after a jump."""
+    wanted = [(item_id,) for item_id in sorted(set(ids))]
+    rows, now_us = yield from fetch_then_steady_clock(LOCK_FREE_ITEMS, ids=wanted)
+    return {row[0]: read_item(row) for row in rows}, now_us
 
 
 def topic(family: str) -> str:
