@@ -1,7 +1,7 @@
 """doonce, idle: from asking for acceptance until the request's first byte has arrived at the simulator.
 
-One process accepts and works, as `doonce up` does. Start: this process's clock before `accept`. End: the arrival time in
-the simulator's ledger, by the same host's clock.
+One process accepts and works, as `doonce up` does. Start: this process's clock before `accept`. End: the arrival time
+in the simulator's ledger, by the same host's clock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.clocking import percentile
 from benchmarks.doonce_schema import make_tables, own
 from benchmarks.doonce_world import identity, make_engine, make_view, make_world, request_for
 from benchmarks.tidy import settle_down
-from benchmarks.workload import arrivals, make_contacts, target_of
+from benchmarks.workload import arrivals, control, make_contacts, target_of
 from doonce.app.metrics import Metrics
 from doonce.ownership.model import Family
 
@@ -72,8 +72,6 @@ def _scope() -> tuple[str, str, str]:
 
 
 def _contact_ids(setting: Setting) -> list[str]:
-    from benchmarks.workload import control
-
     shown = control(setting.control_url, "GET", "contacts")["results"]
     return [contact["id"] for contact in shown]
 

@@ -26,7 +26,9 @@ async def conformance(
     url: str,
     /,
     *,
-    case: Annotated[list[str] | None, Parameter(help="Only this case; may be given several times.")] = None,
+    case: Annotated[
+        list[str] | None, Parameter(negative="", help="Only this case; may be given several times.")
+    ] = None,
     json: AsJson = False,
 ) -> int:
     """Prove the protocol on a database: real processes, real kills, in a scratch place that is dropped afterwards.

@@ -143,6 +143,8 @@ def prepare_probe(row: PrepareProbe) -> Txn[bool]:
 class Resolve(Record, frozen=True):
     """What a reconciliation concluded, or that it must look again.
 
+    `for_vanished`: it only ends the probe of a prober that died.
+
     `probe_id` and `probe_ending` end the probe's own attempt. Without a verdict the item is tried again after
     `delay_us`, or given to an operator when `to_operator`. `successor_id` is made before the transaction.
     """
@@ -158,6 +160,7 @@ class Resolve(Record, frozen=True):
     verdict: Verdicted | None = None
     delay_us: int = 0
     to_operator: bool = False
+    for_vanished: bool = False
     reason: str = ""
 
 
@@ -256,7 +259,9 @@ def _settlement(row: Resolve, claimed: Claimed, result: Resolved) -> Settlement:
         return Settlement(claimed, Event.DEFER, summary="new evidence came in while looking")
     if row.to_operator:
         return Settlement(claimed, Event.DIE, failure_class="needs_operator", summary=row.reason)
-    return Settlement(claimed, Event.DEFER, delay_us=row.delay_us, summary=row.reason)
+    return Settlement(
+        claimed, Event.DEFER, delay_us=row.delay_us, summary=row.reason, for_vanished=row.for_vanished
+    )
 
 
 def _record(row: Resolve, verdict: Verdicted, subject: _Subject) -> Txn[None]:

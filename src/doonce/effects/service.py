@@ -204,6 +204,7 @@ class Dispatcher:
             ending=ending,
             terms=terms,
             earlier=start.earlier,
+            for_vanished=start.open_attempt is not None,
         )
         try:
             finished, step = await self._finishes.submit(row)

@@ -178,11 +178,16 @@ def _end(item: Item, settlement: Settlement, now_us: int) -> tuple[Any, ...]:
         (item.first_failed_at or now_us) if settlement.failed else item.first_failed_at,
         item.deferrals + int(deferred),
         (item.first_deferred_at or now_us) if deferred else item.first_deferred_at,
-        item.expiries if event is Event.HAND_BACK else 0,  # going back unstarted reports no end (PROTOCOL W2)
+        item.expiries if _reports_no_end(settlement) else 0,
         settlement.failure_class,
         settlement.summary,
         now_us if state in TERMINAL else None,
     )
+
+
+def _reports_no_end(settlement: Settlement) -> bool:
+    """Going back unstarted, or ending what a dead claimant left: the next run may die as the last one did (W2)."""
+    return settlement.event is Event.HAND_BACK or settlement.for_vanished
 
 
 def _next_run(item: Item, settlement: Settlement, now_us: int) -> int:

@@ -22,7 +22,7 @@ ACCEPT_OPERATIONS = ("accept", "reject")
 OPERATOR_OPERATIONS = frozenset(
     {
         "adopt", "_adopt", "append", "cancel", "connect", "disconnect", "_examine", "issue", "publish", "reconnect",
-        "revoke", "rotate",
+        "replay", "revoke", "rotate",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""

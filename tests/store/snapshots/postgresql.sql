@@ -500,41 +500,41 @@ LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
 
 -- operate.unresolved
-SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C", $9::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
-FROM effect_attempt
-JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = $3::VARCHAR COLLATE "C"
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
+FROM work_item AS looked_into
+JOIN effect_attempt ON effect_attempt.id = looked_into.subject_id
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition ON disposition.attempt_id = effect_attempt.id
 LEFT OUTER
 JOIN command_end ON command_end.command_id = effect_attempt.subject_id
-WHERE effect_attempt.outcome IN ($10::VARCHAR COLLATE "C", $11::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $4::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL)
+WHERE looked_into.family = 'reconcile' AND effect_attempt.outcome IN ($9::VARCHAR COLLATE "C", $10::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $3::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL)
 GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
 ORDER BY effect_attempt.ended_at, effect_attempt.id
-LIMIT $5::INTEGER;
--- 1, 0, 'reconcile', 'no_effect_proven', 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
+LIMIT $4::INTEGER;
+-- 1, 0, 'no_effect_proven', 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
 
 -- operate.unresolved_in_scope
-SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($8::VARCHAR COLLATE "C", $9::VARCHAR COLLATE "C", $10::VARCHAR COLLATE "C", $11::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
-FROM effect_attempt
-JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = $3::VARCHAR COLLATE "C"
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C", $9::VARCHAR COLLATE "C", $10::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
+FROM work_item AS looked_into
+JOIN effect_attempt ON effect_attempt.id = looked_into.subject_id
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition ON disposition.attempt_id = effect_attempt.id
 LEFT OUTER
 JOIN command_end ON command_end.command_id = effect_attempt.subject_id
-WHERE effect_attempt.outcome IN ($12::VARCHAR COLLATE "C", $13::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $4::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL) AND effect.org = $5::VARCHAR COLLATE "C" AND effect.installation = $6::VARCHAR COLLATE "C"
+WHERE looked_into.family = 'reconcile' AND effect_attempt.outcome IN ($11::VARCHAR COLLATE "C", $12::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $3::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL) AND effect.org = $4::VARCHAR COLLATE "C" AND effect.installation = $5::VARCHAR COLLATE "C"
 GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
 ORDER BY effect_attempt.ended_at, effect_attempt.id
-LIMIT $7::INTEGER;
--- 1, 0, 'reconcile', 'no_effect_proven', the_org, the_installation, 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
+LIMIT $6::INTEGER;
+-- 1, 0, 'no_effect_proven', the_org, the_installation, 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
 
 -- operate.waiting_in_lanes
-SELECT count(*) AS count_1
-FROM (SELECT DISTINCT work_lane_entry.item_id AS item_id
+SELECT count(DISTINCT bounded.item_id) AS count_1
+FROM (SELECT work_lane_entry.item_id AS item_id
 FROM work_lane_entry
-LIMIT $1::BIGINT) AS bounded;
--- rows
+LIMIT $1::BIGINT * $2::BIGINT) AS bounded;
+-- 2, rows
 
 -- operate.work_item_by_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at

@@ -21,11 +21,20 @@ async def state_of(stage: Stage, tenant: Tenant, command: str) -> CommandState:
     return (await stage.operator(tenant).command(command)).state
 
 
-async def reached(stage: Stage, tenant: Tenant, command: str, state: CommandState) -> None:
-    """Wait until a command stands there."""
+async def reached(
+    stage: Stage, tenant: Tenant, command: str, state: CommandState, *, calls_max: int = 1
+) -> None:
+    """Wait until a command stands there; it may neither end otherwise nor be sent more often on the way."""
 
     async def there() -> bool | None:
-        return True if await state_of(stage, tenant, command) is state else None
+        view = await stage.operator(tenant).command(command)
+        expect(
+            view.state is state or not view.final,
+            f"a command that should become {state.value} ended as {view.state.value}: {view.reason}",
+        )
+        calls = stage.witness.count(command)
+        expect(calls <= calls_max, f"{calls} calls of a command that may be sent {calls_max} times")
+        return True if view.state is state else None
 
     await until(there, f"a command that is {state.value}")
 

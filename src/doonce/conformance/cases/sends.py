@@ -43,7 +43,7 @@ async def _only(stage: Stage, tenant: Tenant, command: str, *, calls: int) -> No
     """Another process works everything that there is, and this command is unknown and was sent no more than so."""
     stage.witness.behave(Manner.ANSWER)
     process = await stage.run_engine(tenant)
-    await reached(stage, tenant, command, CommandState.UNKNOWN)
+    await reached(stage, tenant, command, CommandState.UNKNOWN, calls_max=calls)
     sentinel = await tenant.accept("sentinel")
     await reached(stage, tenant, sentinel, CommandState.ACCEPTED)
     await process.stop()
