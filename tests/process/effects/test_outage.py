@@ -51,16 +51,12 @@ def test_an_outage_in_the_middle_of_postgresql_calls(
 ) -> None:
     begin(deployment, 48)
     worker = deployment.worker(url=behind(proxy, deployment.url), lease_us=4_000_000, concurrency=8)
-    seen = 0
-    for _ in range(outages):
-        seen = until(
-            lambda seen=seen: (now := deployment.simulator.stats()["requests"]) > seen and now,
-            "further calls",
-        )
+    for number in range(outages):
+        wanted = 4 + 8 * number
+        until(lambda wanted=wanted: deployment.simulator.stats()["requests"] >= wanted, "calls")
+        heard = worker.complaints()
         proxy.cut()
-        until(
-            lambda seen=seen: deployment.simulator.stats()["requests"] >= min(seen + 4, 48), "calls in flight"
-        )
+        until(lambda heard=heard: worker.complaints() > heard, "a call whose outcome cannot be stored")
         proxy.restore()
     deployment.wait_ended(decide=itertools.repeat(True), seconds=90)
     assert not worker.is_dead(), "an outage is no reason to die"
