@@ -32,6 +32,7 @@ async def own(database: Database, family: str) -> None:
 def _own(families: Sequence[str]) -> Txn[None]:
     now_us = yield from clock()
     rows = [
-        (family, DEPLOYMENT, RELEASE, 1, OPERATION, OwnershipState.ACTIVE.value, now_us) for family in families
+        (family, DEPLOYMENT, RELEASE, 1, OPERATION, OwnershipState.ACTIVE.value, now_us)
+        for family in families
     ]
     yield from insert_many(work_ownership, ownership.COLUMNS, rows, skip_conflicts=True)

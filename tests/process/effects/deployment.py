@@ -287,7 +287,10 @@ class Deployment:
             ("evidence", self.journal.evidence()),
             ("dispositions", list(self.journal.dispositions().values())),
         ):
-            told = [{key: value for key, value in row._mapping.items() if value not in (None, 0, "")} for row in rows]
+            told = [
+                {key: value for key, value in row._mapping.items() if value not in (None, 0, "")}
+                for row in rows
+            ]
             parts += [name, *(str(row) for row in told if open_ids & {str(value) for value in row.values()})]
         parts += [f"{process.log.name}: {process.tail()}" for process in self.processes]
         return "\n".join(parts)

@@ -45,6 +45,7 @@ def begin(deployment: Deployment, count: int) -> None:
     )
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("outages", [1, 3])
 def test_an_outage_in_the_middle_of_postgresql_calls(
     deployment: Deployment, proxy: Proxy, outages: int
@@ -58,19 +59,20 @@ def test_an_outage_in_the_middle_of_postgresql_calls(
         proxy.cut()
         until(lambda heard=heard: worker.complaints() > heard, "a call whose outcome cannot be stored")
         proxy.restore()
-    deployment.wait_ended(decide=itertools.repeat(True), seconds=90)
+    deployment.wait_ended(decide=itertools.repeat(True), seconds=180)
     assert not worker.is_dead(), "an outage is no reason to die"
     worker.stop()
     check(deployment)
 
 
+@pytest.mark.timeout(300)
 def test_a_postgresql_outage_longer_than_the_leases(deployment: Deployment, proxy: Proxy) -> None:
     begin(deployment, 16)
     worker = deployment.worker(url=behind(proxy, deployment.url), concurrency=16)
     until(lambda: deployment.simulator.stats()["requests"] >= 8, "calls in flight")
     proxy.cut()
     other = deployment.worker()
-    deployment.wait_ended(decide=itertools.repeat(True), seconds=90)
+    deployment.wait_ended(decide=itertools.repeat(True), seconds=180)
     proxy.restore()
     worker.stop()
     other.stop()
