@@ -33,12 +33,13 @@ SOURCES = ROOT / "src" / "doonce"
 
 def test_a_recorded_run_reaches_exactly_the_declared_points(deployment: Deployment) -> None:
     rounds = Rounds(deployment, random.Random(1))  # a seed is to be repeated
-    rounds.accept(Needs.UNKNOWN)
-    rounds.accept(Needs.SLOW)
-    accept_and_reject(deployment)
+    rounds.patch(rounds.contact())  # alone, so that the sleeper is inside no transaction of another one
     sleeper = deployment.worker(armed=(deployment.armed("call.answered", "stop"),), **QUIET)
     until(sleeper.is_stopped, "the pause")
     asleep = held_by(deployment)
+    rounds.accept(Needs.UNKNOWN)
+    rounds.accept(Needs.SLOW)
+    accept_and_reject(deployment)
     rescuer = deployment.worker()
     until(lambda: not held_by(deployment) & asleep, "the takeover")
     sleeper.signal(signal.SIGCONT)
