@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(slots=True)
@@ -44,8 +45,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def rss_mb() -> float:
     """This process's resident memory now, in units of 2**20 bytes."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        pages = int(file.read().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize() / 2**20
 
 

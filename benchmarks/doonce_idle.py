@@ -1,7 +1,7 @@
 """doonce, idle: from asking for acceptance until the request's first byte has arrived at the simulator.
 
-One process accepts and works, as `doonce up` does. Start: this process's clock before `accept`. End: the arrival time in
-the simulator's ledger, by the same host's clock.
+One process accepts and works, as `doonce up` does. Start: this process's clock before `accept`. End: the arrival time
+in the simulator's ledger, by the same host's clock.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import uvloop
 
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import percentile
-from benchmarks.doonce_schema import make_tables, own
+from benchmarks.doonce_schema import make_tables
 from benchmarks.doonce_world import identity, make_engine, make_view, make_world, request_for
 from benchmarks.tidy import settle_down
-from benchmarks.workload import arrivals, make_contacts, target_of
+from benchmarks.workload import arrivals, control, make_contacts, target_of
 from doonce.app.metrics import Metrics
-from doonce.ownership.model import Family
 
 WARM_UP = 20
 GAP_SECONDS = (0.02, 0.08)
@@ -27,14 +26,13 @@ GAP_SECONDS = (0.02, 0.08)
 
 def prepare(setting: Setting) -> None:
     """Make the world, with nothing to do in it."""
-    make_tables(setting.database)
     uvloop.run(_prepare(setting))
 
 
 async def _prepare(setting: Setting) -> None:
     contacts = make_contacts(setting.control_url, setting.options["jobs"] + WARM_UP)
+    await make_tables(setting.database)
     engine = make_engine(setting, Metrics(), 1)
-    await engine.database.transact(own, [family.value for family in Family])
     await make_world(engine, make_view(setting.simulator_url), contacts)
     await engine.stop()
     await settle_down(setting.database)
@@ -72,8 +70,6 @@ def _scope() -> tuple[str, str, str]:
 
 
 def _contact_ids(setting: Setting) -> list[str]:
-    from benchmarks.workload import control
-
     shown = control(setting.control_url, "GET", "contacts")["results"]
     return [contact["id"] for contact in shown]
 

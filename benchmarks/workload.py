@@ -42,5 +42,6 @@ def check_arrivals(control_url: str, expected: int) -> None:
     committed = sum(1 for entry in seen if entry["committed"])
     if not len(seen) == len(targets) == committed == expected:
         raise AssertionError(
-            f"expected {expected} effects: {len(seen)} requests arrived, {committed} took effect, on {len(targets)} contacts"
+            f"expected {expected} effects: {len(seen)} requests arrived, {committed} took effect, "
+            f"on {len(targets)} contacts"
         )

@@ -33,6 +33,7 @@ from doonce.wire import AcceptRequest, Admission, HandoffScope, Refused
 ORG: Final = "acme"
 INSTALLATION: Final = "main"
 PEOPLE: Final = "people.write"
+RACE: Final = "people.race"
 CARDS: Final = "cards.write"
 TOKEN: Final = "demo-token"  # noqa: S105 (of a simulator)
 SHORT_CLOCKS: Final = (
@@ -56,6 +57,7 @@ class Scene:
     service: Process
     token: Secret
     people: Installed
+    people_pack: Path
     other: Process
     other_url: str = ""
     crm_url: str = ""
@@ -238,10 +240,13 @@ async def set_up(stage: Stage, simulator: Simulator) -> Scene:
     settings = load_settings(config, environment={})
     engine = open_engine(settings)
     binding = write_toml(stage.folder / "people.toml", people_binding(simulator.url))
-    people = await publish(engine, settings, short_pack(stage, "hubspot"), binding, TOKEN)
+    pack = short_pack(stage, "hubspot")
+    people = await publish(engine, settings, pack, binding, TOKEN)
     stage.say(f"published {people.view.document.pack} as {people.view.digest[:23]}…, principal connected")
-    _, token = await BearerCredentials(engine.database).issue(ORG, INSTALLATION, [PEOPLE, CARDS], "the demo")
-    scene = Scene(stage, config, settings, engine, simulator, port, service, token, people, service)
+    _, token = await BearerCredentials(engine.database).issue(
+        ORG, INSTALLATION, [PEOPLE, RACE, CARDS], "the demo"
+    )
+    scene = Scene(stage, config, settings, engine, simulator, port, service, token, people, pack, service)
     credential_file(stage.folder / "service.credential", token.reveal())
     start_crm(scene, int(inbox.rpartition(":")[2]))
     return scene
@@ -261,6 +266,11 @@ def people_binding(origin: str) -> dict[str, Any]:
         "fields": {"contact": {"outbound": {"title": "jobtitle"}, "inbound": {}}},
         "policies": {"completion": {"mode": "push", "url_name": "crm"}},
     }
+
+
+def race_binding(origin: str) -> dict[str, Any]:
+    """The same for two processes that have no inbox: what became of a command is theirs to ask for."""
+    return people_binding(origin) | {"capability": RACE, "policies": {"completion": {"mode": "pull"}}}
 
 
 def start_crm(scene: Scene, port: int) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 from examples.crm import leads
-from examples.demo.scene import Scene, request_for, told_alike
-from examples.demo.stage import ROOT
+from examples.demo.scene import TOKEN, Scene, publish, race_binding, request_for, told_alike
+from examples.demo.stage import ROOT, write_toml
 
 from doonce.app.operate.model import Timeline
 from doonce.commands.model import CommandState
@@ -140,7 +140,7 @@ async def too_late(scene: Scene) -> None:
     )
     for number in range(RACE_CONTACTS):
         await scene.link(scene.people, "contact", f"race-{number}", str(600 + number))
-    plan = race_plan(scene)
+    plan = await race_plan(scene)
     racers = [start_racer(scene, role, url, plan) for role, url in
               (("accept", scene.url), ("reject", scene.other_url))]  # fmt: skip
     for racer in racers:
@@ -256,13 +256,15 @@ def is_stopped(pid: int) -> bool:
 # --- the race -----------------------------------------------------------------------------------------------------
 
 
-def race_plan(scene: Scene) -> Path:
-    """What both racers work through, in one order, and the credential that they use."""
+async def race_plan(scene: Scene) -> Path:
+    """What both racers work through, in one order, under a binding of their own."""
+    file = write_toml(scene.stage.folder / "race.toml", race_binding(scene.simulator.url))
+    installed = await publish(scene.engine, scene.settings, scene.people_pack, file, TOKEN)
     requests = []
     for number in range(RACE_KEYS):
         title = f"race {number}"
         local_ref = f"race-{number % RACE_CONTACTS}"
-        request = request_for(scene.people, "contact.patch", local_ref, {"title": title}, f"race-{number}")
+        request = request_for(installed, "contact.patch", local_ref, {"title": title}, f"race-{number}")
         requests.append({"key": request.key, "title": title, "request": request})
     path = scene.stage.folder / "race.json"
     path.write_bytes(msgspec.json.encode({"keys": requests}))

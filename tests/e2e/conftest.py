@@ -74,7 +74,7 @@ async def crm(app: Doonce, simulator: Simulator) -> Installation:
 async def until(fact: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
     """Wait for a fact, bounded."""
     async with asyncio.timeout(seconds):
-        while not (value := await fact()):  # noqa: ASYNC110  # a fact of the database has no event
+        while not (value := await fact()):  # a fact of the database has no event
             await asyncio.sleep(0.02)
     return value
 

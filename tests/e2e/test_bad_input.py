@@ -36,31 +36,30 @@ async def nothing_written(app: Doonce) -> None:
 EXACT = b'{"title":"CTO"}' + b" " * (LIMITS.payload_bytes_max - 15)
 
 
-@pytest.mark.parametrize(
-    "payload, says",
-    [
-        (b'{"title":"a","title":"b"}', "key"),
-        (b'{"title":NaN}', "NaN"),
-        (b'{"title":Infinity}', "Infinity"),
-        ({"title": float("nan")}, "float"),
-        ({"title": float("inf")}, "float"),
-        ({"title": 0.1}, "float"),
-        (b'{"title":"\\ud800"}', "surrogate"),
-        ({"title": "\ud800"}, "surrogate"),
-        (b'{"title":"a\\u0000b"}', "NUL"),
-        ({"title": "a\x00b"}, "NUL"),
-        (b'{"title":"CTO"} {}', ""),
-        (b'{"title":"CTO"', ""),
-        (b"", ""),
-        (b"[1]", ""),
-        ({"colour": "red"}, "colour"),
-        ({"title": 7}, "title"),
-        (EXACT + b" ", "262144"),
-        ({"title": {"deep": object()}}, ""),
-        ("a text", "bytes or a mapping"),
-    ],
-    ids=str,
-)
+WRONG_PAYLOADS: dict[str, tuple[Any, str]] = {
+    "duplicate key": (b'{"title":"a","title":"b"}', "key"),
+    "NaN": (b'{"title":NaN}', "NaN"),
+    "Infinity": (b'{"title":Infinity}', "Infinity"),
+    "float NaN": ({"title": float("nan")}, "float"),
+    "float infinity": ({"title": float("inf")}, "float"),
+    "float that would change": ({"title": 0.1}, "float"),
+    "unpaired surrogate, escaped": (b'{"title":"\\ud800"}', "surrogate"),
+    "unpaired surrogate": ({"title": "\ud800"}, "surrogate"),
+    "NUL, escaped": (b'{"title":"a\\u0000b"}', "NUL"),
+    "NUL": ({"title": "a\x00b"}, "NUL"),
+    "second document": (b'{"title":"CTO"} {}', ""),
+    "half a document": (b'{"title":"CTO"', ""),
+    "nothing": (b"", ""),
+    "no object": (b"[1]", ""),
+    "undeclared field": ({"colour": "red"}, "colour"),
+    "wrong type": ({"title": 7}, "title"),
+    "one byte over": (EXACT + b" ", "262144"),
+    "no JSON value": ({"title": {"deep": object()}}, ""),
+    "no mapping": ("a text", "bytes or a mapping"),
+}
+
+
+@pytest.mark.parametrize("payload, says", WRONG_PAYLOADS.values(), ids=list(WRONG_PAYLOADS))
 async def test_a_payload_that_is_wrong(app: Doonce, crm: Installation, payload: Any, says: str) -> None:
     with pytest.raises(Invalid) as caught:
         await crm.accept("contact.patch", "1", payload)

@@ -271,13 +271,10 @@ class KernelMachine(RuleBasedStateMachine):
                 self.run(self.kernel.database.transact(settle.bring_forward, f"cmd_{thing.name}", "effect"))
             elif thing.state is State.PROCESSING and not thing.expired:
                 assert self.run(self.kernel.finish_row(f"wrk_{thing.name}"))
-        progress = True
-        while progress:
-            progress = bool(self.run(self.kernel.drain()))
-            for lane in SOURCES:
-                for thing in self.reference.things.values():
-                    item_id = f"wrk_{thing.name}"
-                    progress |= self.run(self.kernel.database.transact(settle.release_head, lane, item_id))
+        for lane, line in self.reference.lines.items():
+            for name in line:
+                self.run(self.kernel.database.transact(settle.release_head, lane, f"wrk_{name}"))
+        self.run(self.kernel.drain())
         ended = {state.value for state in TERMINAL}
         assert set(self.run(self.kernel.states()).values()) <= ended
 

@@ -4,10 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import UNSET
+
 from doonce.base.limits import LIMITS
 from doonce.catalog.bounds import SECOND_US
 from doonce.catalog.model import Binding, Completion, CompletionMode, FieldMap, Policies
 from doonce.catalog.reading import NAME, Place, Table, read_toml
+from doonce.catalog.webhooks import Route
 
 BINDING_FORMAT: Final = "doonce.binding/1"
 
@@ -36,6 +39,7 @@ def read_binding(source: bytes | Mapping[str, object], *, file: str = "binding.t
         parameters=top.text_map("parameters"),
         fields={name: _read_fields(table) for name, table in top.named_tables("fields").items()},
         policies=_read_policies(policies or Table(Place(file, "policies"), {})),
+        webhooks={name: _read_route(table) for name, table in top.named_tables("webhooks").items()} or UNSET,
     )
     top.close()
     return binding
@@ -45,6 +49,15 @@ def _read_fields(table: Table) -> FieldMap:
     fields = FieldMap(outbound=table.text_map("outbound"), inbound=table.text_map("inbound"))
     table.close('write outbound = { yours = "theirs" } and inbound = { yours = "theirs" }')
     return fields
+
+
+def _read_route(table: Table) -> Route:
+    route = Route(
+        url=table.optional_text("url", wanted='"https://hooks.example.com/path"'),
+        accepts_loss=table.optional_text("accepts_loss", bytes_max=LIMITS.reason_bytes_max),
+    )
+    table.close()
+    return route
 
 
 def _read_policies(table: Table) -> Policies:

@@ -33,3 +33,15 @@ HEADER_VALUE_BYTES_MAX: Final = 1_024
 
 RETRY_AFTER_SILENT_US_MAX: Final = 3_600 * SECOND_US
 """The longest wait that a provider may ask for where the pack is silent and a repetition is harmless."""
+
+WEBHOOKS_MAX: Final = 100
+"""Webhooks of one pack."""
+
+WEBHOOK_BODY_BYTES_MAX: Final = 4_194_304
+"""One delivery; providers that batch stop at 1 to 3 MiB, and every byte is hashed before anybody is believed."""
+
+WEBHOOK_BODY_BYTES_DEFAULT: Final = 262_144
+"""One delivery where the pack is silent; the notification of one change has a few KiB."""
+
+STAMP_TOLERANCE_US_MAX: Final = 24 * 3_600 * SECOND_US
+"""How old a signed delivery may be; beyond a day a timestamp keeps no replay out."""

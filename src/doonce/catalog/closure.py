@@ -14,6 +14,7 @@ from doonce.catalog.bounds import OPERATIONS_MAX
 from doonce.catalog.closure_answers import check_answers
 from doonce.catalog.closure_probe import check_probe
 from doonce.catalog.closure_request import check_request
+from doonce.catalog.closure_webhook import check_routes, check_webhooks
 from doonce.catalog.model import FieldMap, OperationContract, Pack, ParameterKind, ViewDocument
 from doonce.catalog.reading import Place
 from doonce.catalog.schemas import properties, required
@@ -28,7 +29,9 @@ _DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 
 def check_pack(place: Place, pack: Pack) -> None:
     """Raise one `Invalid` for the first thing in a pack that is missing, contradictory or unsafe."""
-    if bool(pack.origins) == pack.origin_from_binding:
+    webhooks = pack.webhooks or {}
+    calls = bool(pack.operations) or not webhooks
+    if calls and bool(pack.origins) == pack.origin_from_binding:
         raise place.fault(
             "origins",
             "a pack has either these or origin_from_binding",
@@ -38,21 +41,28 @@ def check_pack(place: Place, pack: Pack) -> None:
         if not origin.startswith("https://"):
             raise place.fault("origins", "a pack's own origins are https", 'write "https://host"')
         check_origin(place, "origins", origin)
-    if not pack.operations or len(pack.operations) > OPERATIONS_MAX:
-        raise place.fault("operations", f"a pack has 1 to {OPERATIONS_MAX} operations")
+    if not calls and (pack.origins or pack.origin_from_binding):
+        raise place.fault("origins", "a pack without operations calls nobody", "remove it")
+    if len(pack.operations) > OPERATIONS_MAX or not (pack.operations or webhooks):
+        raise place.fault("operations", f"a pack has 1 to {OPERATIONS_MAX} operations, or webhooks alone")
     kinds = {name: parameter.kind for name, parameter in pack.parameters.items()}
     check_operations(place, pack.operations, kinds, pack.objects, pack.auth.header)
+    check_webhooks(place, webhooks, pack.operations)
 
 
 def check_view(place: Place, view: ViewDocument) -> None:
     """Raise one `Invalid` for a view that cannot execute each operation that it offers."""
-    check_origin(place, "origin", view.origin)
-    if not view.offered:
+    webhooks, routes = view.webhooks or {}, view.routes or {}
+    if view.operations or view.origin:
+        check_origin(place, "origin", view.origin)
+    if not (view.offered or routes):
         raise place.fault("operations", "no operation is offered", "name at least one operation of the pack")
     for name in view.offered:
         if name not in view.operations:
             raise place.fault("operations", f"there is no operation {name!r}", _choices(view.operations))
     check_operations(place, view.operations, view.parameter_kinds, view.objects, view.auth.header)
+    check_webhooks(place, webhooks, view.operations)
+    check_routes(place, routes, webhooks)
     _check_parameters(place, view)
     for name, fields in view.fields.items():
         if name not in view.objects:

@@ -11,13 +11,13 @@ from doonce.catalog.model import (
     RESULT_REMOTE_ID,
     RESULT_STATUS,
     Action,
-    Condition,
     LinkUse,
     Method,
     OperationContract,
     OutcomeRule,
     ValueSource,
 )
+from doonce.catalog.parts import Condition
 from doonce.catalog.pointers import parse_pointer
 from doonce.catalog.reading import Place
 

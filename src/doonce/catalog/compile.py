@@ -11,6 +11,7 @@ from typing import Final
 
 import jsonschema_rs
 import msgspec
+from msgspec import UNSET
 
 from doonce.base.digests import digest_document
 from doonce.base.errors import Invalid
@@ -21,8 +22,11 @@ from doonce.catalog.model import Auth, Binding, OperationContract, Pack, Policie
 from doonce.catalog.reading import Place
 from doonce.catalog.schemas import check_schema, compile_schema, properties
 from doonce.catalog.templates import TargetTemplate, Template, parse_target, parse_template
+from doonce.catalog.webhooks import Webhook
 
 VIEW_FORMAT: Final = "doonce.binding-view/1"
+VIEW_FORMAT_WITH_ROUTES: Final = "doonce.binding-view/2"
+"""A view that receives webhooks. Every other keeps the first format, its bytes and its digest."""
 VIEW_TAG: Final = "doonce.binding-view.v1"
 PACK_TAG: Final = "doonce.pack.v1"
 
@@ -106,11 +110,13 @@ def compile_view(
         if name not in pack.operations:
             choices = ", ".join(sorted(pack.operations))
             raise place.fault("operations", f"the pack has no operation {name!r}", f"write one of {choices}")
+    webhooks = _received(place, pack, binding)
     probes = {
         contract.probe.operation for name in binding.operations if (contract := pack.operations[name]).probe
     }
+    found_by = {webhook.reconciliation for webhook in webhooks.values() if webhook.reconciliation is not None}
     document = ViewDocument(
-        format=VIEW_FORMAT,
+        format=VIEW_FORMAT_WITH_ROUTES if webhooks else VIEW_FORMAT,
         org=binding.org,
         installation=binding.installation,
         capability=binding.capability,
@@ -123,9 +129,11 @@ def compile_view(
         parameter_kinds={name: parameter.kind for name, parameter in pack.parameters.items()},
         objects=pack.objects,
         offered=binding.operations,
-        operations={name: pack.operations[name] for name in {*binding.operations, *probes}},
+        operations={name: pack.operations[name] for name in {*binding.operations, *probes, *found_by}},
         fields=binding.fields,
         policies=binding.policies,
+        webhooks=webhooks or UNSET,
+        routes=binding.webhooks,
     )
     check_view(place, document)
     raw = canonical(msgspec.to_builtins(document))
@@ -146,8 +154,9 @@ def open_view(raw: bytes, digest: str) -> BindingView:
         )
     if canonical(value) != raw:
         raise place.fault("", "the bytes are not canonical")
-    if not isinstance(value, Mapping) or value.get("format") != VIEW_FORMAT:
-        raise place.fault("format", "is not known to this release", f"this release reads {VIEW_FORMAT}")
+    known = VIEW_FORMAT_WITH_ROUTES if isinstance(value, Mapping) and "routes" in value else VIEW_FORMAT
+    if not isinstance(value, Mapping) or value.get("format") != known:
+        raise place.fault("format", "is not known to this release", f"this release reads {known}")
     try:
         document = msgspec.convert(value, ViewDocument, strict=True)
     except msgspec.ValidationError as fault:
@@ -168,8 +177,21 @@ def _check_stored_schema(place: Place, contract: OperationContract) -> None:
         raise place.fault("payload_schema", fault.message, fault.hint) from None
 
 
+def _received(place: Place, pack: Pack, binding: Binding) -> dict[str, Webhook]:
+    known = pack.webhooks or {}
+    for name in binding.webhooks or {}:
+        if name not in known:
+            hint = f"write one of {', '.join(sorted(known))}" if known else "remove it"
+            raise place.fault("webhooks", f"the pack has no webhook {name!r}", hint)
+    return {name: known[name] for name in binding.webhooks or {}}
+
+
 def _effective_origin(place: Place, pack: Pack, binding: Binding, origins: OriginPolicy) -> str:
     origin = binding.origin
+    if not pack.operations:
+        if origin is not None:
+            raise place.fault("origin", "the pack has no operations, so nothing is called", "remove it")
+        return ""
     if origin is None:
         if len(pack.origins) == 1:
             return pack.origins[0]

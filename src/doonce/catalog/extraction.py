@@ -14,7 +14,8 @@ from doonce.base.json import JsonValue, dumps, loads
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.bounds import RECEIPT_VALUE_CHARACTERS_MAX, RESULT_VALUE_CHARACTERS_MAX, SECOND_US
 from doonce.catalog.exchange import Response
-from doonce.catalog.model import RESULT_REMOTE_ID, Condition, Scalar, TimeFormat, ValueSource
+from doonce.catalog.model import RESULT_REMOTE_ID, TimeFormat, ValueSource
+from doonce.catalog.parts import Condition, Scalar
 from doonce.catalog.pointers import ABSENT, Found, lookup
 from doonce.catalog.templates import last_segment
 
@@ -48,10 +49,11 @@ class Answer:
         found = self.at(condition.json, condition.header)
         if found is ABSENT or found is None:
             return False
-        return condition.equals is UNSET or _is_same_scalar(found, condition.equals)
+        return condition.equals is UNSET or same_scalar(found, condition.equals)
 
 
-def _is_same_scalar(found: Found, wanted: Scalar) -> bool:
+def same_scalar(found: Found, wanted: Scalar) -> bool:
+    """Say whether a found value is the one that a pack names; true is not 1."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     return isinstance(found, (str, int, Decimal)) and found == wanted

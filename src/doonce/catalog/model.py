@@ -6,13 +6,12 @@ Times are integer microseconds, positions in JSON documents are RFC 6901 pointer
 """
 
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
-Scalar: TypeAlias = str | int | bool
-"""A constant that a pack may name: TOML has no null, and a fraction has no canonical form."""
+from doonce.catalog.parts import Condition, Part, Scalar
+from doonce.catalog.webhooks import Route, Webhook
 
 
 class Method(str, Enum):
@@ -125,10 +124,6 @@ class CompletionMode(str, Enum):
     PUSH = "push"
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A piece of a view's document: immutable, without unknown fields."""
-
-
 class Auth(Part, frozen=True, kw_only=True):
     """How requests are authenticated; the secret itself is never here."""
 
@@ -143,14 +138,6 @@ class ValueSource(Part, frozen=True, kw_only=True):
     json: str | None = None
     header: str | None = None
     target_segment: bool = False
-
-
-class Condition(Part, frozen=True, kw_only=True):
-    """Something that an answer must hold: a place that exists and, if `equals` is set, has that value."""
-
-    json: str | None = None
-    header: str | None = None
-    equals: Scalar | UnsetType = UNSET
 
 
 class OutcomeRule(Part, frozen=True, kw_only=True):
@@ -170,8 +157,8 @@ class BodyRule(Part, frozen=True, kw_only=True):
     kind: BodyKind
     content_type: str | None = None
     fields_at: str | None = None
-    members: dict[str, str] = {}
-    constants: dict[str, Scalar] = {}
+    members: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, Scalar] = field(default_factory=dict)
     text_from: str | None = None
 
 
@@ -220,7 +207,7 @@ class Probe(Part, frozen=True, kw_only=True):
     unchanged_header: str | None = None
     changed_at: ChangedAt | None = None
     names_attempt: bool = False
-    results: dict[str, ValueSource] = {}
+    results: dict[str, ValueSource] = field(default_factory=dict)
 
 
 class OperationContract(Part, frozen=True, kw_only=True):
@@ -270,6 +257,8 @@ class Pack(Part, frozen=True, kw_only=True):
     parameters: dict[str, Parameter]
     objects: dict[str, tuple[str, ...]]
     operations: dict[str, OperationContract]
+    webhooks: dict[str, Webhook] | UnsetType = UNSET
+    """Absent where there are none, so that such a pack has the digest that it always had."""
 
 
 class FieldMap(Part, frozen=True, kw_only=True):
@@ -317,6 +306,7 @@ class Binding(Part, frozen=True, kw_only=True):
     parameters: dict[str, str]
     fields: dict[str, FieldMap]
     policies: Policies
+    webhooks: dict[str, Route] | UnsetType = UNSET
 
 
 class ViewDocument(Part, frozen=True, kw_only=True):
@@ -338,6 +328,9 @@ class ViewDocument(Part, frozen=True, kw_only=True):
     operations: dict[str, OperationContract]
     fields: dict[str, FieldMap]
     policies: Policies
+    webhooks: dict[str, Webhook] | UnsetType = UNSET
+    """Those that the binding receives; with them the format is another one (`compile.VIEW_FORMAT_WITH_ROUTES`)."""
+    routes: dict[str, Route] | UnsetType = UNSET
 
 
 RESULT_REMOTE_ID: Final = "remote_id"

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from doonce.base.errors import Invalid
 from doonce.base.json import loads
 from doonce.base.limits import LIMITS
@@ -25,6 +27,7 @@ from doonce.catalog.model import (
     SourceFailure,
 )
 from doonce.catalog.pack_answers import read_conditions, read_outcomes, read_probe, read_sources
+from doonce.catalog.pack_webhooks import read_webhook
 from doonce.catalog.reading import NAME, Place, Table, read_toml
 from doonce.catalog.schemas import check_schema
 
@@ -58,6 +61,7 @@ def read_pack(raw: bytes, schemas: Mapping[str, bytes], *, file: str = "pack.tom
             name: _read_operation(table, schemas, named)
             for name, table in top.named_tables("operations").items()
         },
+        webhooks={name: read_webhook(table) for name, table in top.named_tables("webhooks").items()} or UNSET,
     )
     top.close()
     for unnamed in sorted(set(schemas) - named):

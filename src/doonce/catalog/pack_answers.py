@@ -9,13 +9,13 @@ from doonce.catalog.model import (
     ChangedAt,
     Compare,
     CompareKind,
-    Condition,
     OutcomeRule,
     Probe,
     TimeFormat,
     ValueSource,
     Verdict,
 )
+from doonce.catalog.parts import Condition
 from doonce.catalog.reading import NAME, Table
 
 _CLASS: Final = re.compile(r"([2-5])xx", re.ASCII)
@@ -28,10 +28,11 @@ def read_conditions(table: Table, field: str) -> tuple[Condition, ...]:
         raise table.fault(
             field, "missing", f"write what proves success, or {field} = [] if the status alone does"
         )
-    return tuple(_read_condition(inner) for inner in table.tables(field))
+    return tuple(read_condition(inner) for inner in table.tables(field))
 
 
-def _read_condition(table: Table) -> Condition:
+def read_condition(table: Table) -> Condition:
+    """Return one thing that a document from outside must hold."""
     pointer, header = _read_place(table)
     if table.has("equals"):
         condition = Condition(json=pointer, header=header, equals=table.scalar("equals"))
@@ -78,7 +79,7 @@ def _read_outcome(table: Table) -> OutcomeRule:
     rule = OutcomeRule(
         statuses=tuple(_status_range(table, value) for value in table.array("status")),
         action=action,
-        body=None if body is None else _read_condition(body),
+        body=None if body is None else read_condition(body),
         settles_earlier=table.boolean("settles_earlier", default=False),
         retry_after_default_us=table.optional_duration_us("retry_after_default"),
         retry_after_us_max=table.duration_us("retry_after_max", most_us=RETRY_AFTER_US_MAX)

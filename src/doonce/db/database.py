@@ -28,7 +28,7 @@ from doonce.db.points import Points
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.statement import DialectName
-from doonce.db.transaction import Notify, ReadClock, Txn
+from doonce.db.transaction import FetchThenClock, Notify, ReadClock, Txn
 from doonce.db.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -155,19 +155,23 @@ class Database:
                     result: T = stop.value
                     self.points.reach(f"{name}.before_commit")
                     return result
-                if isinstance(call, ReadClock):
-                    before_us = boottime_ns() // 1000
-                    value = yield call
-                    after_us = boottime_ns() // 1000
-                    self.clock_watch.observe(value, before_us, after_us)
-                    if call.steady and not self.clock_watch.steady(after_us):
-                        value = None
+                if isinstance(call, ReadClock | FetchThenClock):
+                    value = yield from self._timed(call)
                 else:
                     value = yield call
                     if isinstance(call, Notify):
                         topics.extend(call.topics)
         finally:
             transaction.close()
+
+    def _timed(self, call: ReadClock | FetchThenClock) -> Txn[Any]:
+        before_us = boottime_ns() // 1000
+        answer = yield call
+        after_us = boottime_ns() // 1000
+        rows, now_us = (None, answer) if isinstance(call, ReadClock) else answer
+        self.clock_watch.observe(now_us, before_us, after_us)
+        trusted_us = None if call.steady and not self.clock_watch.steady(after_us) else now_us
+        return trusted_us if isinstance(call, ReadClock) else (rows, trusted_us)
 
     def steady(self) -> bool:
         """Whether the database's clock may pace work now, by what has been seen of it (PROTOCOL C1)."""

@@ -26,7 +26,16 @@ from doonce.db import postgresql, sidefile, sqlite
 from doonce.db.database import Database, open_database, safe_url
 from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace
 from doonce.db.statement import DialectName
-from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn, lock_number
+from doonce.db.transaction import (
+    Fetch,
+    FetchThenClock,
+    InsertMany,
+    LockNames,
+    Notify,
+    ReadClock,
+    Txn,
+    lock_number,
+)
 
 T = TypeVar("T")
 LOCK_TIMEOUT_MS: Final = 60_000
@@ -148,6 +157,9 @@ def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> An
     if isinstance(call, ReadClock):
         text = sqlite.ADVANCE_CLOCK if dialect is DialectName.SQLITE else postgresql.CLOCK
         return connection.exec_driver_sql(text).scalar_one()
+    if isinstance(call, FetchThenClock):
+        rows = _carry_out(connection, dialect, Fetch(call.statement, call.params))
+        return rows, _carry_out(connection, dialect, ReadClock())
     if isinstance(call, LockNames):
         if dialect is DialectName.POSTGRESQL:
             for number in sorted({lock_number(name) for name in call.names}):

@@ -25,10 +25,19 @@ from doonce.db.faults import (
 )
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
-from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn, lock_number
+from doonce.db.transaction import (
+    Fetch,
+    FetchThenClock,
+    InsertMany,
+    LockNames,
+    Notify,
+    ReadClock,
+    Txn,
+    lock_number,
+)
 
 T = TypeVar("T")
-CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+CLOCK = "SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared({:d})"
 LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock({:d})"
 NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"
@@ -183,6 +192,10 @@ class PostgresqlDriver:
         if isinstance(call, Fetch):
             compiled = call.statement.postgresql
             return await connection.fetch(compiled.text, *compiled.arguments(call.params))
+        if isinstance(call, FetchThenClock):
+            compiled = call.statement.postgresql_then_clock
+            rows = await connection.fetch(compiled.text, *compiled.arguments(call.params))
+            return rows, rows[-1]["now_us"] if rows else (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, ReadClock):
             return (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, LockNames):

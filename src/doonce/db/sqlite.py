@@ -34,7 +34,15 @@ from doonce.db.faults import (
 )
 from doonce.db.sidefile import note_if_older, open_side_file, remember_time
 from doonce.db.statement import DialectName
-from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn
+from doonce.db.transaction import (
+    Fetch,
+    FetchThenClock,
+    InsertMany,
+    LockNames,
+    Notify,
+    ReadClock,
+    Txn,
+)
 
 T = TypeVar("T")
 ADVANCE_CLOCK = (
@@ -193,6 +201,9 @@ class SqliteDriver:
                 return newest_us[-1]
         except DRIVER_ERRORS as error:
             raise classify(error) from error
+        if isinstance(call, FetchThenClock):
+            rows = self._carry_out(connection, Fetch(call.statement, call.params), newest_us)
+            return rows, self._carry_out(connection, ReadClock(), newest_us)
         if isinstance(call, LockNames | Notify):
             return None  # one writer holds every lock; topics are woken in this process after the commit
         raise TypeError(f"not a statement: {call!r}")
@@ -213,7 +224,7 @@ class SqliteDriver:
                 except StopIteration as stop:
                     result: T = stop.value
                     return result
-                if not isinstance(call, Fetch | ReadClock):
+                if not isinstance(call, Fetch | ReadClock | FetchThenClock):
                     raise TypeError(f"a read may not write: {call!r}")
                 value = self._carry_out(connection, call)
         finally:

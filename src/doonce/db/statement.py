@@ -208,6 +208,15 @@ class Statement:
         """The form of the MySQL wire."""
         return _compile(self.build, DialectName.MYSQL)
 
+    @cached_property
+    def postgresql_then_clock(self) -> Compiled:
+        """The PostgreSQL form of a locking select, with the time in each row's last column.
+
+        A row leaves the inner select only when its lock is had, and its time is read then: the last row's time comes
+        after all the locks (PROTOCOL T3).
+        """
+        return _compile(lambda dialect: _then_clock(self.build(dialect)), DialectName.POSTGRESQL)
+
     def on(self, dialect: DialectName) -> Compiled:
         """The form for one dialect."""
         match dialect:
@@ -217,6 +226,13 @@ class Statement:
                 return self.postgresql
             case DialectName.MYSQL:
                 return self.mysql
+
+
+def _then_clock(statement: sa.sql.ClauseElement) -> sa.Select[Any]:
+    if not isinstance(statement, sa.Select):
+        raise TypeError("only a select can lock and then tell the time")
+    now_us = sa.literal_column("(date_part('epoch', clock_timestamp()) * 1000000)::bigint", sa.BigInteger())
+    return sa.select(statement.subquery("locked"), now_us.label("now_us"))
 
 
 def array_parameter(name: str, kind: sa.types.TypeEngine[Any]) -> sa.ColumnElement[Any]:

@@ -55,6 +55,17 @@ class ReadClock(Record, frozen=True):
     steady: bool = False
 
 
+class FetchThenClock(Record, frozen=True):
+    """Run one locking statement and read the clock after its locks: resume with both, as one question to a server.
+
+    `steady` as for `ReadClock`.
+    """
+
+    statement: Statement
+    params: Params
+    steady: bool
+
+
 class LockNames(Record, frozen=True):
     """Hold named locks until the end of the transaction; sorted by the driver, shared or exclusive."""
 
@@ -68,7 +79,7 @@ class Notify(Record, frozen=True):
     topics: tuple[str, ...]
 
 
-Call = Fetch | InsertMany | ReadClock | LockNames | Notify
+Call = Fetch | InsertMany | ReadClock | FetchThenClock | LockNames | Notify
 Txn = Generator[Call, Any, Result]
 Operation = Callable[..., Txn[Result]]
 
@@ -102,6 +113,18 @@ def steady_clock() -> Txn[int | None]:
     """The database's time, or None after a jump of it: then nothing may be claimed, reclaimed or pruned (C1)."""
     now_us: int | None = yield ReadClock(steady=True)
     return now_us
+
+
+def fetch_then_clock(statement: Statement, **params: Any) -> Txn[tuple[list[Row], int]]:
+    """The rows of a statement that locks them, and the time after the last lock was had (PROTOCOL T3)."""
+    answer: tuple[list[Row], int] = yield FetchThenClock(statement, params, steady=False)
+    return answer
+
+
+def fetch_then_steady_clock(statement: Statement, **params: Any) -> Txn[tuple[list[Row], int | None]]:
+    """The same, but the time is None while it must not pace work (PROTOCOL C1)."""
+    answer: tuple[list[Row], int | None] = yield FetchThenClock(statement, params, steady=True)
+    return answer
 
 
 def lock_shared(names: Iterable[str]) -> Txn[None]:

@@ -56,7 +56,7 @@ END = Statement("effects.end", _end)
 class Finish(Record, frozen=True):
     """How the live claimant of an effect says that its attempt ended.
 
-    `attempt_id` may be an attempt that an earlier claimant left open: the next one settles it first.
+    `attempt_id` may be an attempt that an earlier claimant left open: the next one settles it first (`for_vanished`).
     """
 
     claimed: Claimed
@@ -66,6 +66,7 @@ class Finish(Record, frozen=True):
     ending: Ending
     terms: Terms
     earlier: Attempt | None
+    for_vanished: bool = False
 
 
 class Finished(str, Enum):
@@ -149,6 +150,7 @@ def _settlement(row: Finish, step: NextStep) -> Settlement:
         failure_class=step.failure_class,
         summary=row.ending.reason,
         hold_lane_for=_unresolved_attempt(row, step),
+        for_vanished=row.for_vanished,
     )
 
 

@@ -20,7 +20,7 @@ from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
 from doonce.effects.finish import END, effect_free
-from doonce.effects.model import Attempt, AttemptKind, Ending, Question, Verdicted
+from doonce.effects.model import Attempt, AttemptKind, Ending, Evidence, Lineage, Question, Verdicted
 from doonce.effects.store import (
     ATTEMPT_COLUMNS,
     READ_COLUMNS,
@@ -115,6 +115,13 @@ def claim_questions(request: work.ClaimRequest) -> Txn[list[Question]]:
     return questions
 
 
+def look_at(attempt_id: str) -> Txn[tuple[Lineage, list[Evidence]]]:
+    """All late evidence on an attempt and the version that stands for it, read as one (PROTOCOL H4)."""
+    attempts = yield from lock_attempts([attempt_id])
+    evidence = yield from evidence_of([attempt_id])
+    return Lineage(attempt_id, attempts[attempt_id].evidence_version), evidence[attempt_id]
+
+
 class PrepareProbe(Record, frozen=True):
     """A probe to journal before it is sent: a read is an attempt like any other (PROTOCOL D5)."""
 
@@ -143,6 +150,8 @@ def prepare_probe(row: PrepareProbe) -> Txn[bool]:
 class Resolve(Record, frozen=True):
     """What a reconciliation concluded, or that it must look again.
 
+    `for_vanished`: it only ends the probe of a prober that died.
+
     `probe_id` and `probe_ending` end the probe's own attempt. Without a verdict the item is tried again after
     `delay_us`, or given to an operator when `to_operator`. `successor_id` is made before the transaction.
     """
@@ -158,6 +167,7 @@ class Resolve(Record, frozen=True):
     verdict: Verdicted | None = None
     delay_us: int = 0
     to_operator: bool = False
+    for_vanished: bool = False
     reason: str = ""
 
 
@@ -256,7 +266,9 @@ def _settlement(row: Resolve, claimed: Claimed, result: Resolved) -> Settlement:
         return Settlement(claimed, Event.DEFER, summary="new evidence came in while looking")
     if row.to_operator:
         return Settlement(claimed, Event.DIE, failure_class="needs_operator", summary=row.reason)
-    return Settlement(claimed, Event.DEFER, delay_us=row.delay_us, summary=row.reason)
+    return Settlement(
+        claimed, Event.DEFER, delay_us=row.delay_us, summary=row.reason, for_vanished=row.for_vanished
+    )
 
 
 def _record(row: Resolve, verdict: Verdicted, subject: _Subject) -> Txn[None]:

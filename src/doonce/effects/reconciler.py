@@ -194,7 +194,8 @@ class Reconciler:
         return None
 
     async def _end_probe_of_crash(self, case: _Case, probe: Attempt) -> None:
-        again = replace(self._base(case, VANISHED.reason), probe_id=probe.id, probe_ending=VANISHED)
+        base = self._base(case, VANISHED.reason)
+        again = replace(base, probe_id=probe.id, probe_ending=VANISHED, for_vanished=True)
         await self._resolve(again)
 
     async def _probe(self, case: _Case) -> None:

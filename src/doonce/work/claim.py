@@ -7,7 +7,7 @@ Candidates come from the ready rows, which are hints; every decision is taken on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, DialectName, Statement
-from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, steady_clock
+from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work.items import (
@@ -23,8 +23,10 @@ from doonce.work.items import (
     ReadyRow,
     add_ready,
     drop_ready,
-    lock_free_items,
+    lease_ready,
+    lock_free_items_then_clock,
     lock_items,
+    lock_items_then_clock,
     ready_row,
 )
 from doonce.work.lanes import Lane
@@ -38,7 +40,7 @@ def now_expression(dialect: Dialect) -> sa.ColumnElement[int]:
     """The database's time inside a statement: for finding candidates only, never for a fence (PROTOCOL T3)."""
     if dialect.name is DialectName.POSTGRESQL:
         return sa.literal_column(
-            "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", sa.BigInteger()
+            "(date_part('epoch', statement_timestamp()) * 1000000)::bigint", sa.BigInteger()
         )
     return sa.literal_column(
         "(SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1)", sa.BigInteger()
@@ -173,16 +175,14 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     if not candidates:
         return []
     held = yield from lane_store.lock({lane for row in candidates for lane in (row[6], row[7])})
-    items = yield from lock_free_items(row[5] for row in candidates)
-    now_us = yield from steady_clock()
+    items, now_us = yield from lock_free_items_then_clock(row[5] for row in candidates)
     if now_us is None:
         return []
     plan = _plan(request, candidates, items, held, now_us)
-    if plan.taken:
-        yield from _take_them(request, plan, owner.epoch, now_us)
+    yield from _take_them(request, plan, owner.epoch, now_us)
+    yield from lane_store.save(held.values())
     yield from drop_ready(plan.dropped)
     yield from add_ready(plan.moved)
-    yield from lane_store.save(held.values())
     until_us = now_us + request.lease_us
     return [
         Claimed(item, request.token, owner.epoch, until_us, until_us + 1, poison)
@@ -191,6 +191,8 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
 
 
 def _take_them(request: ClaimRequest, plan: _ClaimPlan, epoch: int, now_us: int) -> Txn[None]:
+    if not plan.taken:
+        return
     yield from fetch(
         TAKE,
         taken=[(item.id, expiries) for item, expiries, _ in plan.taken],
@@ -209,6 +211,7 @@ def _take_them(request: ClaimRequest, plan: _ClaimPlan, epoch: int, now_us: int)
         new_items=msgspec.json.encode([(item.id, poison) for item, _, poison in plan.taken]).decode(),
         now_us=now_us,
     )
+    yield from lease_ready(plan.leased, now_us + request.lease_us + 1)
 
 
 def _lock_claimer_row(request: ClaimRequest) -> Txn[Row]:
@@ -253,35 +256,40 @@ def _find(request: ClaimRequest) -> Txn[list[Row]]:
 
 @dataclass(slots=True)
 class _ClaimPlan:
-    taken: list[tuple[Item, int, bool]]
-    dropped: list[ReadyKey]
-    moved: list[ReadyRow]
+    """What a claim writes: the items that it takes, with their hints, and hints of others that go or move."""
+
+    taken: list[tuple[Item, int, bool]] = field(default_factory=list)
+    leased: list[ReadyKey] = field(default_factory=list)
+    dropped: list[ReadyKey] = field(default_factory=list)
+    moved: list[ReadyRow] = field(default_factory=list)
 
 
 def _plan(
     request: ClaimRequest, candidates: list[Row], items: dict[str, Item], held: dict[str, Lane], now_us: int
 ) -> _ClaimPlan:
-    plan = _ClaimPlan([], [], [])
+    plan = _ClaimPlan()
     seen: set[str] = set()
     for row in candidates:
         item = items.get(row[5])
         if item is None:
             continue  # another transaction holds the item; its ready row stays for the next look
-        plan.dropped.append((row[0], row[1], row[2], row[3], row[4], row[5]))
+        key = (row[0], row[1], row[2], row[3], row[4], row[5])
         if item.id in seen:
+            plan.dropped.append(key)
             continue
         seen.add(item.id)
         verdict, due = judge_claim(item, now_us, alone=request.alone, expiries_max=request.expiries_max)
-        if verdict is ClaimVerdict.DROP:
+        takes = verdict in (ClaimVerdict.TAKE, ClaimVerdict.TAKE_POISON)
+        if takes and _lanes_admit(item, held, now_us, plan):
+            expired = item.state is State.PROCESSING
+            plan.taken.append((item, item.expiries + int(expired), verdict is ClaimVerdict.TAKE_POISON))
+            plan.leased.append(key)
             continue
+        plan.dropped.append(key)
         if verdict is ClaimVerdict.LATER:
             plan.moved.append(ready_row(item, Shelf.OPEN, due))
         elif verdict is ClaimVerdict.SHELVE:
             plan.moved.append(ready_row(item, Shelf.ALONE, due))
-        elif _lanes_admit(item, held, now_us, plan):
-            expired = item.state is State.PROCESSING
-            plan.taken.append((item, item.expiries + int(expired), verdict is ClaimVerdict.TAKE_POISON))
-            plan.moved.append(ready_row(item, Shelf.OPEN, now_us + request.lease_us + 1))
     return plan
 
 
@@ -324,8 +332,7 @@ class RenewRequest:
 def renew(requests: Sequence[RenewRequest]) -> Txn[list[int | None]]:
     """Extend live leases; each gets its new end, or None when it is stale. Strictly advances (PROTOCOL C3)."""
     owners = yield from ownership.fence(request.claimed.item.family for request in requests)
-    items = yield from lock_items(request.claimed.item.id for request in requests)
-    now_us = yield from clock()
+    items, now_us = yield from lock_items_then_clock(request.claimed.item.id for request in requests)
     ends: list[int | None] = []
     leases: list[tuple[str, int]] = []
     for request in requests:

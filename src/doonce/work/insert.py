@@ -8,10 +8,17 @@ from typing import Any
 
 from doonce.db.transaction import Txn, clock, insert_many, notify
 from doonce.work import lanes as lane_store
-from doonce.work.items import ITEM_COLUMNS, ReadyRow, add_ready, lock_items, topic
+from doonce.work.items import READY_COLUMNS, ReadyRow, lock_items, topic
 from doonce.work.lanes import ENTRY_COLUMNS, Lane
 from doonce.work.model import LanePolicy, NewItem, Shelf, State
-from doonce.work.tables import work_item, work_lane_entry
+from doonce.work.tables import work_item, work_lane_entry, work_ready
+
+NEW_COLUMNS = (
+    "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
+    "source_lane", "source_position", "target_lane", "target_position", "state", "run_after", "attempts", "claims",
+    "failures", "deferrals", "expiries", "alone", "lease_until", "ownership_epoch", "cancel_requested", "replay_of",
+    "predecessor", "created_at", "updated_at",
+)  # fmt: skip
 
 
 def insert(items: Sequence[NewItem], locked: dict[str, Lane] | None = None) -> Txn[None]:
@@ -31,11 +38,12 @@ def insert(items: Sequence[NewItem], locked: dict[str, Lane] | None = None) -> T
     now_us = yield from clock()
     placing = _Placing(held, taken, now_us)
     rows = [_new_row(item, *placing.place(item), now_us) for item in items]
-    yield from insert_many(work_item, ITEM_COLUMNS, rows)
+    mine = [lane for lane in held.values() if locked is None or lane.lane not in locked]
+    yield from insert_many(work_item, NEW_COLUMNS, rows)
     yield from insert_many(work_lane_entry, ENTRY_COLUMNS, placing.entries)
+    yield from insert_many(work_ready, READY_COLUMNS, placing.ready)
+    yield from lane_store.save(mine)
     yield from lane_store.inherit_entries(placing.inherited)
-    yield from add_ready(placing.ready)
-    yield from lane_store.save(lane for lane in held.values() if locked is None or lane.lane not in locked)
     yield from notify(topic(row[0]) for row in placing.ready if row[4] <= now_us)
 
 
@@ -135,15 +143,11 @@ class _Placing:
 def _new_row(
     item: NewItem, source_position: int | None, target_position: int | None, now_us: int
 ) -> tuple[Any, ...]:
-    run_after = now_us + item.delay_us
-    values: dict[str, Any] = dict.fromkeys(ITEM_COLUMNS)
-    values |= {
-        "id": item.id, "family": item.family, "org": item.scope.org, "installation": item.scope.installation,
-        "subject_kind": item.subject_kind, "subject_id": item.subject_id, "view_digest": item.view_digest,
-        "capability_version": item.capability_version, "source_lane": item.source_lane,
-        "source_position": source_position, "target_lane": item.target_lane, "target_position": target_position,
-        "state": State.PENDING.value, "run_after": run_after, "attempts": 0, "claims": 0, "failures": 0,
-        "deferrals": 0, "expiries": 0, "alone": 0, "lease_until": 0, "ownership_epoch": 0, "cancel_requested": 0,
-        "replay_of": item.replay_of, "predecessor": item.predecessor, "created_at": now_us, "updated_at": now_us,
-    }  # fmt: skip
-    return tuple(values[name] for name in ITEM_COLUMNS)
+    """A row of `NEW_COLUMNS`."""
+    scope = item.scope
+    return (
+        item.id, item.family, scope.org, scope.installation, item.subject_kind, item.subject_id, item.view_digest,
+        item.capability_version, item.source_lane, source_position, item.target_lane, target_position,
+        State.PENDING.value, now_us + item.delay_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, item.replay_of, item.predecessor,
+        now_us, now_us,
+    )  # fmt: skip

@@ -7,6 +7,7 @@ the items already. `settle` is the whole transaction for families that have no f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -14,10 +15,18 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, clock, fetch, notify
+from doonce.db.transaction import Txn, fetch, notify
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
-from doonce.work.items import ReadyRow, add_ready, drop_ready, lock_items, ready_key, ready_row, topic
+from doonce.work.items import (
+    ReadyRow,
+    add_ready,
+    drop_ready,
+    lock_items_then_clock,
+    ready_key,
+    ready_row,
+    topic,
+)
 from doonce.work.lanes import Lane
 from doonce.work.model import (
     TERMINAL,
@@ -33,7 +42,7 @@ from doonce.work.model import (
     State,
     judge_settlement,
 )
-from doonce.work.tables import work_item, work_lane_entry
+from doonce.work.tables import work_item
 
 
 def _settle(dialect: Dialect) -> sa.Update:
@@ -95,19 +104,11 @@ def _for_subject(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
-def _entry_of(dialect: Dialect) -> sa.Select[Any]:
-    return sa.select(work_lane_entry.c.item_id).where(
-        work_lane_entry.c.lane == sa.bindparam("lane", type_=IDENTITY),
-        work_lane_entry.c.position == sa.bindparam("position", type_=COUNT),
-    )
-
-
 SETTLE = Statement("work.settle", _settle)
 COUNT_DISPATCH = Statement("work.count_dispatch", _count_dispatch)
 REQUEST_CANCEL = Statement("work.request_cancel", _request_cancel)
 ADVANCE = Statement("work.advance", _advance)
 FOR_SUBJECT = Statement("work.for_subject", _for_subject)
-ENTRY_OF = Statement("work.entry_of", _entry_of)
 
 
 def lanes_of(claims: Iterable[Claimed]) -> set[str]:
@@ -131,9 +132,18 @@ def apply(
     done = [s for s, outcome in zip(settlements, outcomes, strict=True) if outcome is Settled.DONE]
     if not done:
         return outcomes
+    left = _leave_lanes(done, items, held, now_us)
     yield from fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us)
-    yield from drop_ready(ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due) for s in done)
-    yield from _leave_lanes(done, items, held, now_us)
+    yield from drop_ready(
+        ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due)
+        for s in done
+        if s.claimed.ready_due > now_us
+    )
+    yield from lane_store.drop_entries(left.gone)
+    yield from lane_store.set_entries(left.waiting)
+    yield from add_ready(left.ready)
+    yield from lane_store.promote(held, left.sources, left.targets, now_us)
+    yield from notify(topic(row[0]) for row in left.ready if row[4] <= now_us)
     return outcomes
 
 
@@ -142,8 +152,7 @@ def settle(settlements: Sequence[Settlement], deployment: str) -> Txn[list[Settl
     claims = [s.claimed for s in settlements]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
     held = yield from lane_store.lock(lanes_of(claims))
-    items = yield from lock_items(claimed.item.id for claimed in claims)
-    now_us = yield from clock()
+    items, now_us = yield from lock_items_then_clock(claimed.item.id for claimed in claims)
     allowed = [
         s
         for s in settlements
@@ -169,11 +178,16 @@ def _end(item: Item, settlement: Settlement, now_us: int) -> tuple[Any, ...]:
         (item.first_failed_at or now_us) if settlement.failed else item.first_failed_at,
         item.deferrals + int(deferred),
         (item.first_deferred_at or now_us) if deferred else item.first_deferred_at,
-        item.expiries if event is Event.HAND_BACK else 0,  # going back unstarted reports no end (PROTOCOL W2)
+        item.expiries if _reports_no_end(settlement) else 0,
         settlement.failure_class,
         settlement.summary,
         now_us if state in TERMINAL else None,
     )
+
+
+def _reports_no_end(settlement: Settlement) -> bool:
+    """Going back unstarted, or ending what a dead claimant left: the next run may die as the last one did (W2)."""
+    return settlement.event is Event.HAND_BACK or settlement.for_vanished
 
 
 def _next_run(item: Item, settlement: Settlement, now_us: int) -> int:
@@ -181,14 +195,19 @@ def _next_run(item: Item, settlement: Settlement, now_us: int) -> int:
     return now_us + settlement.delay_us if waits else item.run_after
 
 
-def _leave_lanes(
-    done: list[Settlement], items: dict[str, Item], held: dict[str, Lane], now_us: int
-) -> Txn[None]:
-    gone: list[tuple[str, int]] = []
-    waiting: list[tuple[str, int, int, int]] = []
-    ready: list[ReadyRow] = []
-    sources: set[str] = set()
-    targets: set[str] = set()
+@dataclass(slots=True)
+class _Left:
+    """What settled items leave behind: lane entries that go or wait, hints, and lanes whose next item may run."""
+
+    gone: list[tuple[str, int]] = field(default_factory=list)
+    waiting: list[tuple[str, int, int, int]] = field(default_factory=list)
+    ready: list[ReadyRow] = field(default_factory=list)
+    sources: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
+
+
+def _leave_lanes(done: list[Settlement], items: dict[str, Item], held: dict[str, Lane], now_us: int) -> _Left:
+    left = _Left()
     for settlement in done:
         item = items[settlement.claimed.item.id]
         ends = TRANSITIONS[(item.state, settlement.event)] in TERMINAL
@@ -196,22 +215,18 @@ def _leave_lanes(
         if item.source_lane is not None and item.source_position is not None and ends:
             blocks = settlement.event is Event.DIE and held[item.source_lane].policy is LanePolicy.BLOCK
             if not blocks:
-                gone.append((item.source_lane, item.source_position))
-                sources.add(item.source_lane)
+                left.gone.append((item.source_lane, item.source_position))
+                left.sources.add(item.source_lane)
         if item.target_lane is not None and item.target_position is not None:
             held[item.target_lane].hold(settlement.hold_lane_for)
-            targets.add(item.target_lane)
+            left.targets.add(item.target_lane)
             if ends:
-                gone.append((item.target_lane, item.target_position))
+                left.gone.append((item.target_lane, item.target_position))
             else:
-                waiting.append((item.target_lane, item.target_position, 1, run_after))
+                left.waiting.append((item.target_lane, item.target_position, 1, run_after))
         elif not ends:
-            ready.append(ready_row(item, Shelf.OPEN, run_after))
-    yield from lane_store.drop_entries(gone)
-    yield from lane_store.set_entries(waiting)
-    yield from add_ready(ready)
-    yield from lane_store.promote(held, sources, targets, now_us)
-    yield from notify(topic(row[0]) for row in ready if row[4] <= now_us)
+            left.ready.append(ready_row(item, Shelf.OPEN, run_after))
+    return left
 
 
 def count_dispatch(marks: Sequence[tuple[str, int]], now_us: int) -> Txn[None]:
@@ -285,8 +300,7 @@ def bring_forward(subject_id: str, family: str) -> Txn[bool]:
     """
     found = yield from fetch(FOR_SUBJECT, subject_id=subject_id, family=family)
     held = yield from lane_store.lock(lane for row in found for lane in (row[1], row[2]))
-    items = yield from lock_items(row[0] for row in found)
-    now_us = yield from clock()
+    items, now_us = yield from lock_items_then_clock(row[0] for row in found)
     early = [item for item in items.values() if item.state in WAITING and item.run_after > now_us]
     if early:
         yield from fetch(ADVANCE, due=[(item.id,) for item in early], now_us=now_us)
@@ -308,17 +322,23 @@ def _is_head(item: Item, held: dict[str, Lane]) -> bool:
 
 
 def release_head(lane_name: str, item_id: str) -> Txn[bool]:
-    """Let a source lane go on past its dead head (PROTOCOL L3); False when that item does not block it."""
+    """Let a source lane go on past an ended item that blocks it (PROTOCOL L3), once however often it is asked for.
+
+    False when the item has not ended, or is not of this lane.
+    """
     held = yield from lane_store.lock([lane_name])
-    items = yield from lock_items([item_id])
-    now_us = yield from clock()
+    items, now_us = yield from lock_items_then_clock([item_id])
     item = items.get(item_id)
-    if item is None or lane_name not in held or item.source_lane != lane_name or item.state not in TERMINAL:
+    if (
+        item is None
+        or item.source_position is None
+        or item.source_lane != lane_name
+        or item.state not in TERMINAL
+    ):
         return False
-    rows = yield from fetch(ENTRY_OF, lane=lane_name, position=item.source_position)
-    if not rows or rows[0][0] != item_id or item.source_position is None:
-        return False
-    yield from lane_store.drop_entries([(lane_name, item.source_position)])
-    yield from lane_store.promote(held, {lane_name}, set(), now_us)
-    yield from lane_store.save(held.values())
+    place = (lane_name, item.source_position)
+    if (yield from lane_store.entries_at([place])).get(place) == item_id:
+        yield from lane_store.drop_entries([place])
+        yield from lane_store.promote(held, {lane_name}, set(), now_us)
+        yield from lane_store.save(held.values())
     return True

@@ -44,8 +44,15 @@ work_item = sa.Table(
     sa.Column("updated_at", MICROSECONDS, nullable=False),
     sa.Column("finished_at", MICROSECONDS),
     sa.Index("work_item_subject_id", "subject_id"),
+    sa.Index(
+        "work_item_reconciles",
+        "subject_id",
+        postgresql_where=sa.text("family = 'reconcile'::text"),
+        sqlite_where=sa.text("family = 'reconcile'"),
+    ),
     **HOT_ROW,
 )
+"""`work_item_reconciles`: the few items that an operator asks for, found whatever the history holds."""
 
 work_ready = sa.Table(
     "work_ready",

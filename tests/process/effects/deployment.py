@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,19 @@ from doonce.base.secrets import Secret
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.files import load_pack
-from doonce.catalog.model import Pack
+from doonce.catalog.model import Pack, Verdict
+from doonce.commands import store as commands
+from doonce.db.database import Database
 from doonce.db.migrate import migrate
+from doonce.db.transaction import Txn, fetch
 from doonce.effects import reconcile
 from doonce.effects.model import Verdicted
-from doonce.effects.reconcile import Resolve, Resolved
+from doonce.effects.reconcile import ATTEMPTS_BY_ID, Resolve, Resolved
 from doonce.links import store as links
 from doonce.links.model import NewLink
 from doonce.ownership import store as ownership
+from doonce.principals.service import Principals
+from doonce.principals.vault import KeyRing, Vault
 from doonce.wire.handoffs import AcceptRequest, HandoffScope, RejectRequest
 from doonce.wire.handoffs import Admission as WireAdmission
 
@@ -155,9 +161,9 @@ class Deployment:
     # -- commands ------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def engine(self, **changes: Any) -> AsyncIterator[Engine]:
+    async def engine(self, database: Database | None = None, **changes: Any) -> AsyncIterator[Engine]:
         """An engine in this process, started by the test; stopped afterwards."""
-        engine = engine_of(self.settings(**changes), open_for_test(self.url))
+        engine = engine_of(self.settings(**changes), database or open_for_test(self.url))
         try:
             yield engine
         finally:
@@ -268,8 +274,12 @@ class Deployment:
             raise AssertionError(f"{error}\n{self.story()}") from None
         return resent
 
-    def story(self) -> str:
-        """Everything that the journal says, for a failed test's report."""
+    def story(self, about: str = "") -> str:
+        """What the journal says of everything that has not ended, and of every id in `about`."""
+        open_ids = {item.id for item in self.journal.items() if item.finished_at is None}
+        ended = self.journal.ends()
+        open_ids |= {one.id for one in self.accepted if one.admission.command_id and one.id not in ended}
+        open_ids |= set(re.findall(r"[a-z]{3}_[0-9a-f]{32}", about))
         parts: list[str] = []
         for name, rows in (
             ("items", self.journal.items()),
@@ -277,12 +287,12 @@ class Deployment:
             ("evidence", self.journal.evidence()),
             ("dispositions", list(self.journal.dispositions().values())),
         ):
-            parts.append(name)
-            parts += [
-                str({key: value for key, value in row._mapping.items() if value not in (None, 0, "")})
+            told = [
+                {key: value for key, value in row._mapping.items() if value not in (None, 0, "")}
                 for row in rows
             ]
-        parts += [f"{process.log.name}: {process.log.read_text()[-1500:]}" for process in self.processes]
+            parts += [name, *(str(row) for row in told if open_ids & {str(value) for value in row.values()})]
+        parts += [f"{process.log.name}: {process.tail()}" for process in self.processes]
         return "\n".join(parts)
 
 
@@ -290,7 +300,7 @@ async def adopt(url: str, ids: Iterable[str]) -> None:
     """Link local records to contacts of the same name."""
     database = open_for_test(url)
     try:
-        principals = engine_parts(database)
+        principals = Principals(database, Vault(KeyRing.generate()))
         principal = await principals.find(ORG, INSTALLATION, "main")
         await database.transact(
             links.adopt,
@@ -312,20 +322,7 @@ async def adopt(url: str, ids: Iterable[str]) -> None:
         await database.close()
 
 
-def engine_parts(database: Any) -> Any:
-    """The principals of a database, without a key ring that could open any secret."""
-    from doonce.principals.service import Principals
-    from doonce.principals.vault import KeyRing, Vault
-
-    return Principals(database, Vault(KeyRing.generate()))
-
-
 async def _decide(url: str, attempt_id: str, *, resend: bool) -> Resolved:
-    from doonce.catalog.model import Verdict
-    from doonce.commands import store as commands
-    from doonce.db.transaction import Txn, fetch
-    from doonce.effects.reconcile import ATTEMPTS_BY_ID
-
     def look() -> Txn[Any]:
         rows = yield from fetch(ATTEMPTS_BY_ID, ids=[(attempt_id,)])
         known = yield from commands.load([rows[0]["subject_id"]])
@@ -371,6 +368,3 @@ async def _set_up(deployment: Deployment) -> None:
         await engine.principals.connect(
             org=ORG, installation=INSTALLATION, pack="ledgered", name="main", secret=Secret("token")
         )
-
-
-__all__ = ["Accepted", "Deployment", "Wanted", "deployed", "replace"]

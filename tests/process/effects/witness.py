@@ -6,6 +6,7 @@ the processes under test.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +53,7 @@ def check(deployment: Deployment) -> None:
     try:
         _check(deployment)
     except AssertionError as error:
-        raise AssertionError(f"{error}\n{deployment.story()}") from None
+        raise AssertionError(f"{error}\n{deployment.story(str(error))}") from None
 
 
 def _check(deployment: Deployment) -> None:
@@ -141,7 +142,7 @@ def _check_target_lanes(deployment: Deployment) -> None:
         lanes[item.target_lane].append((attempt.dispatched_at, until_us, attempt.id))
     for lane, spans in lanes.items():
         spans.sort()
-        for (_, until_us, first), (start_us, _, second) in zip(spans, spans[1:], strict=False):
+        for (_, until_us, first), (start_us, _, second) in itertools.pairwise(spans):
             assert start_us >= until_us, f"{first} and {second} overlap in {lane}"
 
 

@@ -240,6 +240,22 @@ async def test_a_statement_whose_table_changed_under_it_is_prepared_again(postgr
     assert await postgresql.database.transact(look) == 3
 
 
+async def test_c1_the_clocks_quick_arithmetic_is_exact_to_the_microsecond(postgresql: NoteDatabase) -> None:
+    """`date_part` counts in binary floating point, which is much cheaper than `extract` and must come to the same."""
+    other = await postgresql.connect()
+    wrong = await other.fetchval(
+        """
+        SELECT count(*) FROM (
+            SELECT timestamptz '2001-01-01' + number * interval '86399.987654 seconds' AS t
+            FROM generate_series(1, 36000) AS number
+        ) AS times
+        WHERE (date_part('epoch', t) * 1000000)::bigint <> (extract(epoch FROM t) * 1000000)::bigint
+        """
+    )
+    assert wrong == 0
+    await other.close()
+
+
 async def test_a_pool_hands_out_no_more_connections_than_it_may(postgresql: NoteDatabase) -> None:
     small = open_database(
         postgresql.url, postgresql=PostgresqlSettings(connections_max=2, application_name="doonce-small")

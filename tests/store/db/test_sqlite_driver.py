@@ -55,11 +55,20 @@ async def test_s2_the_side_file_remembers_the_newest_committed_time(sqlite: Note
     os.close(side)
 
 
+def somebody_waits(side: int) -> bool:
+    """Whether the kernel has somebody waiting for the lock of this file."""
+    inode = f":{os.fstat(side).st_ino} "
+    return any("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
 async def test_s4_writers_of_several_processes_queue_on_the_side_file(sqlite: NoteDatabase) -> None:
     await sqlite.database.transact(put, [("a", 1)])
     side = open_side_file(path_of(sqlite))
     fcntl.flock(side, fcntl.LOCK_EX)
     call = asyncio.create_task(sqlite.database.transact(put, [("b", 2)]))
+    async with asyncio.timeout(10):
+        while not await asyncio.to_thread(somebody_waits, side):
+            assert not call.done()
     assert await sqlite.rows() == [("a", 1)], "readers do not queue"
     assert not call.done()
     fcntl.flock(side, fcntl.LOCK_UN)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from tests.store.effects.calls import GOOD, MARGIN_US, Calls, make_calls
@@ -11,7 +15,7 @@ from doonce.catalog.model import Outcome
 from doonce.commands.model import EndedAs
 from doonce.commands.tables import command, command_end
 from doonce.db.database import Database
-from doonce.db.faults import RefusedData
+from doonce.db.faults import CommitUnknown, RefusedData
 from doonce.db.transaction import Txn, insert_many
 from doonce.effects import reconcile
 from doonce.effects import store as effects
@@ -156,6 +160,7 @@ async def test_d5_a_probe_is_a_fenced_and_journaled_attempt(calls: Calls) -> Non
     stale = replace(found, claimed=replace(found.claimed, token="another"))
     await calls.look(stale)
     assert len(states) == 1, "a prober without a live claim asks nothing"
+    assert len(await calls.rows(effect_attempt)) == 2, "and journals nothing"
 
 
 async def test_d7_the_window_counts_from_the_first_dispatch(calls: Calls) -> None:
@@ -180,6 +185,26 @@ async def test_d7_the_window_counts_from_the_first_dispatch(calls: Calls) -> Non
     found = await calls.question()
     assert found.attempt is not None
     assert found.attempt.id == again.attempt_id, "what is in question is the newest call that may have worked"
+
+
+async def test_g3_marks_whose_flush_is_unknown_send_nothing_and_are_not_unknown(calls: Calls) -> None:
+    await calls.world.accept(*[calls.acceptance(f"k{number}") for number in range(8)])
+    starts = await calls.world.claim(rows=8)
+    transact = calls.database.transact
+
+    async def unanswered(operation: Callable[..., Txn[Any]], *args: Any) -> Any:
+        result = await transact(operation, *args)
+        if operation is effects.mark:
+            raise CommitUnknown("the answer was lost")
+        return result
+
+    calls.database.transact = unanswered  # type: ignore[method-assign]  # the database, as its callers see it
+    await asyncio.gather(*(calls.run(start) for start in starts))
+    assert calls.provider.sent == []
+    attempts = await calls.rows(effect_attempt)
+    assert {row["dispatched_at"] is not None for row in attempts} == {True}, "the marks are durable"
+    assert {row["outcome"] for row in attempts} == {Outcome.RETRYABLE_PRE_DISPATCH.value}
+    assert {row["state"] for row in await calls.rows(work_item)} == {State.RETRY.value}
 
 
 async def test_f5_every_attempt_sends_the_bytes_of_the_acceptance(calls: Calls) -> None:
@@ -250,6 +275,30 @@ async def test_h3_what_the_sender_closed_unsent_is_sent_again_by_itself(calls: C
     successor = await calls.start()
     assert successor.lineage is not None
     assert successor.lineage.attempt_id == start.attempt_id
+
+
+@pytest.mark.parametrize(
+    "kind, outcome, sends",
+    [(effects.EvidenceKind.ANSWERED, Outcome.ACCEPTED, 0), (effects.EvidenceKind.CLOSED_UNSENT, None, 1)],
+)
+async def test_h4_evidence_after_the_verdict_ends_the_command_or_is_seen_before_it_sends(
+    calls: Calls, kind: effects.EvidenceKind, outcome: Outcome | None, sends: int
+) -> None:
+    start = await calls.accepted()
+    await calls.world.mark(start)
+    await calls.world.finish(start, Outcome.OUTCOME_UNKNOWN)
+    first, late = (
+        effects.LateEvidence("evd_" + digit * 32, start.attempt_id, start.claimed.token, *said, "{}", "late")
+        for digit, said in (("1", (effects.EvidenceKind.CLOSED_UNSENT, None)), ("2", (kind, outcome)))
+    )
+    await calls.database.transact(effects.append_evidence, [first])
+    await calls.look(await calls.question())
+    successor = await calls.start()
+    await calls.database.transact(effects.append_evidence, [late])
+    await calls.run(successor)
+    assert len(calls.provider.sent) == sends
+    (end,) = await calls.rows(command_end)
+    assert end["ended_as"] == "accepted"
 
 
 async def test_f4_an_origins_key_is_one_command(calls: Calls) -> None:

@@ -1,4 +1,4 @@
-"""The effect journal (PROTOCOL D2, W3–W5, G3, H4, T5): what each step needs, and what it leaves to the next claimant."""
+"""The effect journal (PROTOCOL D2, W3–W5, H4, T5): what each step needs, and what it leaves to the next claimant."""
 
 from __future__ import annotations
 

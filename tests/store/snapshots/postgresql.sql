@@ -500,41 +500,41 @@ LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
 
 -- operate.unresolved
-SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C", $9::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
-FROM effect_attempt
-JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = $3::VARCHAR COLLATE "C"
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
+FROM work_item AS looked_into
+JOIN effect_attempt ON effect_attempt.id = looked_into.subject_id
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition ON disposition.attempt_id = effect_attempt.id
 LEFT OUTER
 JOIN command_end ON command_end.command_id = effect_attempt.subject_id
-WHERE effect_attempt.outcome IN ($10::VARCHAR COLLATE "C", $11::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $4::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL)
+WHERE looked_into.family = 'reconcile' AND effect_attempt.outcome IN ($9::VARCHAR COLLATE "C", $10::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $3::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL)
 GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
 ORDER BY effect_attempt.ended_at, effect_attempt.id
-LIMIT $5::INTEGER;
--- 1, 0, 'reconcile', 'no_effect_proven', 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
+LIMIT $4::INTEGER;
+-- 1, 0, 'no_effect_proven', 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
 
 -- operate.unresolved_in_scope
-SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($8::VARCHAR COLLATE "C", $9::VARCHAR COLLATE "C", $10::VARCHAR COLLATE "C", $11::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
-FROM effect_attempt
-JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = $3::VARCHAR COLLATE "C"
+SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C", $9::VARCHAR COLLATE "C", $10::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
+FROM work_item AS looked_into
+JOIN effect_attempt ON effect_attempt.id = looked_into.subject_id
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition ON disposition.attempt_id = effect_attempt.id
 LEFT OUTER
 JOIN command_end ON command_end.command_id = effect_attempt.subject_id
-WHERE effect_attempt.outcome IN ($12::VARCHAR COLLATE "C", $13::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $4::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL) AND effect.org = $5::VARCHAR COLLATE "C" AND effect.installation = $6::VARCHAR COLLATE "C"
+WHERE looked_into.family = 'reconcile' AND effect_attempt.outcome IN ($11::VARCHAR COLLATE "C", $12::VARCHAR COLLATE "C") AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = $3::VARCHAR COLLATE "C" AND disposition.successor_item_id IS NULL) AND effect.org = $4::VARCHAR COLLATE "C" AND effect.installation = $5::VARCHAR COLLATE "C"
 GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
 ORDER BY effect_attempt.ended_at, effect_attempt.id
-LIMIT $7::INTEGER;
--- 1, 0, 'reconcile', 'no_effect_proven', the_org, the_installation, 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
+LIMIT $6::INTEGER;
+-- 1, 0, 'no_effect_proven', the_org, the_installation, 101, 'cancelled', 'dead', 'skipped', 'succeeded', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY'
 
 -- operate.waiting_in_lanes
-SELECT count(*) AS count_1
-FROM (SELECT DISTINCT work_lane_entry.item_id AS item_id
+SELECT count(DISTINCT bounded.item_id) AS count_1
+FROM (SELECT work_lane_entry.item_id AS item_id
 FROM work_lane_entry
-LIMIT $1::BIGINT) AS bounded;
--- rows
+LIMIT $1::BIGINT * $2::BIGINT) AS bounded;
+-- 2, rows
 
 -- operate.work_item_by_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
@@ -672,8 +672,7 @@ WHERE work_item.id = due.id;
 -- work.candidates
 SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
 FROM work_ready
-WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due <= (extract(epoch
-FROM statement_timestamp()) * 1000000)::bigint
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint
 ORDER BY work_ready.due, work_ready.item_id
 LIMIT $5::BIGINT
 FOR UPDATE SKIP LOCKED;
@@ -688,18 +687,9 @@ WHERE work_item.id = marks.id;
 
 -- work.drop_ready
 DELETE
-FROM work_ready
-WHERE work_ready.ctid IN (SELECT free.ctid
-FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
-JOIN work_ready AS free ON free.family = keys.family AND free.shelf = keys.shelf AND free.org = keys.org AND free.installation = keys.installation AND free.due = keys.due AND free.item_id = keys.item_id
-FOR UPDATE OF free SKIP LOCKED);
+FROM work_ready USING unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS BIGINT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
+WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
 -- keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
-
--- work.entry_of
-SELECT work_lane_entry.item_id
-FROM work_lane_entry
-WHERE work_lane_entry.lane = $1::VARCHAR COLLATE "C" AND work_lane_entry.position = $2::BIGINT;
--- lane, position
 
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane
@@ -712,6 +702,13 @@ DELETE
 FROM work_claimer
 WHERE work_claimer.claimed_at < $1::BIGINT;
 -- before_us
+
+-- work.lease_ready
+UPDATE work_ready
+SET shelf=$1::BIGINT, due=$2::BIGINT
+FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS TEXT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
+WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
+-- 0, lease_ends, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
 
 -- work.lock_claimer
 SELECT work_claimer.token, work_claimer.items

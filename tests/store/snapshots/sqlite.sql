@@ -546,40 +546,40 @@ LIMIT ? OFFSET ?;
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
-FROM effect_attempt
-JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = ?
+FROM work_item AS looked_into
+JOIN effect_attempt ON effect_attempt.id = looked_into.subject_id
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition ON disposition.attempt_id = effect_attempt.id
 LEFT OUTER
 JOIN command_end ON command_end.command_id = effect_attempt.subject_id
-WHERE effect_attempt.outcome IN (?, ?) AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = ? AND disposition.successor_item_id IS NULL)
+WHERE looked_into.family = 'reconcile' AND effect_attempt.outcome IN (?, ?) AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = ? AND disposition.successor_item_id IS NULL)
 GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
 ORDER BY effect_attempt.ended_at, effect_attempt.id
 LIMIT ? OFFSET ?;
--- 'cancelled', 'dead', 'skipped', 'succeeded', 1, 0, 'reconcile', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY', 'no_effect_proven', 101, 0
+-- 'cancelled', 'dead', 'skipped', 'succeeded', 1, 0, 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY', 'no_effect_proven', 101, 0
 
 -- operate.unresolved_in_scope
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
-FROM effect_attempt
-JOIN work_item AS looked_into ON looked_into.subject_id = effect_attempt.id AND looked_into.family = ?
+FROM work_item AS looked_into
+JOIN effect_attempt ON effect_attempt.id = looked_into.subject_id
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition ON disposition.attempt_id = effect_attempt.id
 LEFT OUTER
 JOIN command_end ON command_end.command_id = effect_attempt.subject_id
-WHERE effect_attempt.outcome IN (?, ?) AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = ? AND disposition.successor_item_id IS NULL) AND effect.org = ? AND effect.installation = ?
+WHERE looked_into.family = 'reconcile' AND effect_attempt.outcome IN (?, ?) AND command_end.command_id IS NULL AND (disposition.attempt_id IS NULL OR disposition.verdict = ? AND disposition.successor_item_id IS NULL) AND effect.org = ? AND effect.installation = ?
 GROUP BY effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane
 ORDER BY effect_attempt.ended_at, effect_attempt.id
 LIMIT ? OFFSET ?;
--- 'cancelled', 'dead', 'skipped', 'succeeded', 1, 0, 'reconcile', 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY', 'no_effect_proven', the_org, the_installation, 101, 0
+-- 'cancelled', 'dead', 'skipped', 'succeeded', 1, 0, 'OUTCOME_UNKNOWN', 'REPLAY_SAFE_RETRY', 'no_effect_proven', the_org, the_installation, 101, 0
 
 -- operate.waiting_in_lanes
-SELECT count(*) AS count_1
-FROM (SELECT DISTINCT work_lane_entry.item_id AS item_id
+SELECT count(DISTINCT bounded.item_id) AS count_1
+FROM (SELECT work_lane_entry.item_id AS item_id
 FROM work_lane_entry
-LIMIT ? OFFSET ?) AS bounded;
--- rows, 0
+LIMIT ? * ? OFFSET ?) AS bounded;
+-- 2, rows, 0
 
 -- operate.work_item_by_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
@@ -746,12 +746,6 @@ FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_
 FROM json_each(?) AS keys_json) AS keys);
 -- keys (rows as JSON)
 
--- work.entry_of
-SELECT work_lane_entry.item_id
-FROM work_lane_entry
-WHERE work_lane_entry.lane = ? AND work_lane_entry.position = ?;
--- lane, position
-
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane
 FROM work_item
@@ -763,6 +757,14 @@ DELETE
 FROM work_claimer
 WHERE work_claimer.claimed_at < ?;
 -- before_us
+
+-- work.lease_ready
+UPDATE work_ready
+SET shelf=?, due=?
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_json.value, '$[1]') AS shelf, json_extract(keys_json.value, '$[2]') AS org, json_extract(keys_json.value, '$[3]') AS installation, json_extract(keys_json.value, '$[4]') AS due, json_extract(keys_json.value, '$[5]') AS item_id
+FROM json_each(?) AS keys_json) AS keys
+WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
+-- 0, lease_ends, keys (rows as JSON)
 
 -- work.lock_claimer
 SELECT work_claimer.token, work_claimer.items

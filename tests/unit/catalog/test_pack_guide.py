@@ -30,7 +30,7 @@ def test_the_first_pack_and_binding_send_what_they_say() -> None:
 def test_the_other_examples_fit_the_first_pack() -> None:
     examples = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
     first = next(text for text in examples if "doonce.pack/1" in text)
-    more = "".join(text for text in examples if text.startswith(("[[operations", "[operations")))
+    more = "".join(text for text in examples if text.startswith(("[[operations", "[operations", "[webhooks")))
     read = """
 [operations."item.read"]
 summary = "Read"
@@ -47,3 +47,4 @@ evidence = []
     pack = sample_pack(settled + more + read, {"item.change.json": SCHEMA, "empty.json": empty})
     assert len(pack.operations["item.change"].outcomes) == 2
     assert pack.operations["item.change"].probe is not None
+    assert {*(pack.webhooks or {})} == {"event"}

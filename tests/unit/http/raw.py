@@ -158,7 +158,7 @@ def permit(*, send_by_ns: int = 5 * SECOND_NS, abort_ns: int = 5 * SECOND_NS) ->
 async def until(fact: Callable[[], object], timeout_s: float = 5.0) -> None:
     """Wait for a fact of this process or of the loopback interface, which nothing announces."""
     async with asyncio.timeout(timeout_s):
-        while not fact():  # noqa: ASYNC110 - there is no event to wait for
+        while not fact():
             await asyncio.sleep(0.0005)
 
 

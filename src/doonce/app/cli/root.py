@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cyclopts import App, CycloptsError, Group
 
-from doonce.app.cli import installing, operating, running
+from doonce.app.cli import installing, operating, running, webhooks
 from doonce.app.cli.options import CONNECTING, OPERATING, PROVING, RUNNING
 from doonce.base.errors import DoonceError, ErrorClass
 from doonce.db.faults import CommitUnknown, DatabaseFault
@@ -52,7 +52,16 @@ app = App(
 )
 COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
     (RUNNING, (running.up, running.serve, running.migrate, running.demo)),
-    (CONNECTING, (installing.publish, installing.connect, installing.disconnect, installing.link)),
+    (
+        CONNECTING,
+        (
+            installing.publish,
+            installing.connect,
+            installing.disconnect,
+            installing.link,
+            webhooks.verify_webhook,
+        ),
+    ),
     (
         OPERATING,
         (

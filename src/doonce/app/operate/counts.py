@@ -26,6 +26,9 @@ DEPTH_MAX = 10_000
 UNKNOWN_MAX = 100
 """Unresolved attempts that are listed; the oldest first."""
 
+RECONCILE: sa.ColumnElement[str] = sa.literal_column(f"'{Family.RECONCILE.value}'", IDENTITY)
+"""A literal, so that a prepared statement can use the index of the reconciliations alone."""
+
 SCOPES_MAX = 1_000
 """Installations whose oldest item is looked at."""
 
@@ -48,8 +51,8 @@ def _depth(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
 def _waiting_in_lanes(dialect: Dialect) -> sa.Select[Any]:
     """Items that have a place in a lane, up to the bound: those behind a head have no ready row."""
     bound = sa.bindparam("rows", type_=COUNT)
-    rows = sa.select(work_lane_entry.c.item_id).distinct().limit(bound).subquery("bounded")
-    return sa.select(sa.func.count()).select_from(rows)
+    rows = sa.select(work_lane_entry.c.item_id).limit(2 * bound).subquery("bounded")
+    return sa.select(sa.func.count(rows.c.item_id.distinct()))
 
 
 def _oldest(dialect: Dialect) -> sa.Select[Any]:
@@ -78,11 +81,8 @@ def _unresolved(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
     only_an_operator = sa.and_(
         disposition.c.verdict == Verdict.NO_EFFECT_PROVEN.value, disposition.c.successor_item_id.is_(None)
     )
-    reconciles = sa.and_(
-        looked_into.c.subject_id == attempt.c.id, looked_into.c.family == Family.RECONCILE.value
-    )
     joined = (
-        attempt.join(looked_into, reconciles)
+        looked_into.join(attempt, attempt.c.id == looked_into.c.subject_id)
         .join(effect, effect.c.id == attempt.c.work_id)
         .outerjoin(disposition, disposition.c.attempt_id == attempt.c.id)
         .outerjoin(command_end, command_end.c.command_id == attempt.c.subject_id)
@@ -96,6 +96,7 @@ def _unresolved(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
         sa.select(*shown, sa.func.min(sa.case((ended, 1), else_=0)))
         .select_from(joined)
         .where(
+            looked_into.c.family == RECONCILE,
             attempt.c.outcome.in_([Outcome.OUTCOME_UNKNOWN.value, Outcome.REPLAY_SAFE_RETRY.value]),
             command_end.c.command_id.is_(None),
             sa.or_(disposition.c.attempt_id.is_(None), only_an_operator),

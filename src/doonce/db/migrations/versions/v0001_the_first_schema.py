@@ -403,6 +403,14 @@ def _work_item() -> None:
         sa.UniqueConstraint("predecessor", name=op.f("work_item_predecessor_key")),
         postgresql_with={"fillfactor": "45"},
     )
+    op.create_index(
+        "work_item_reconciles",
+        "work_item",
+        ["subject_id"],
+        unique=False,
+        postgresql_where=sa.text("family = 'reconcile'::text"),
+        sqlite_where=sa.text("family = 'reconcile'"),
+    )
     op.create_index("work_item_subject_id", "work_item", ["subject_id"], unique=False)
 
 

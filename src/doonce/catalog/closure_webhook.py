@@ -1,0 +1,196 @@
+"""What must hold of a webhook: its verifier proves something, and a loss is somebody's to find (PROTOCOL I4)."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from doonce.base.errors import Invalid
+from doonce.catalog.bounds import WEBHOOKS_MAX
+from doonce.catalog.closure_answers import check_condition
+from doonce.catalog.model import OperationContract, ReplayKind
+from doonce.catalog.pointers import parse_pointer
+from doonce.catalog.reading import Place
+from doonce.catalog.signed_content import HEADER_NAME, Content, Source, parse_content
+from doonce.catalog.webhooks import (
+    Algorithm,
+    BodyChallenge,
+    HeaderPart,
+    Redelivery,
+    Route,
+    SecretForm,
+    SignatureEncoding,
+    Verifier,
+    Webhook,
+)
+
+_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}(/[!$&-;=@-Z_a-z~%]*)?", re.ASCII)
+_CONTENT_TYPES: Final = ("application/json", "text/plain")
+_KEY_FORMS: Final = {
+    Algorithm.ED25519: (SecretForm.HEX, SecretForm.BASE64),
+    Algorithm.ECDSA_P256_SHA256: (SecretForm.BASE64,),
+    Algorithm.SHARED_TOKEN: (SecretForm.TEXT,),
+    Algorithm.BASIC: (SecretForm.TEXT,),
+}
+"""How the key of an algorithm may be spelled, where not every way makes sense."""
+
+
+def check_webhooks(
+    place: Place, webhooks: Mapping[str, Webhook], operations: Mapping[str, OperationContract]
+) -> None:
+    """Raise one `Invalid` for the first webhook that would believe what nothing proves, or that contradicts itself."""
+    if len(webhooks) > WEBHOOKS_MAX:
+        raise place.fault("webhooks", f"a pack has at most {WEBHOOKS_MAX} webhooks")
+    for name, webhook in webhooks.items():
+        inner = place.inner("webhooks").inner(name)
+        _check_verifier(inner.inner("verifier"), webhook.verifier)
+        _check_delivery(inner, webhook, operations)
+        if webhook.body_challenge is not None:
+            _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
+
+
+def check_routes(place: Place, routes: Mapping[str, Route], webhooks: Mapping[str, Webhook]) -> None:
+    """Raise one `Invalid` for the first route that cannot verify, or whose losses nobody would ever find."""
+    if {*routes} != {*webhooks}:
+        raise place.fault("webhooks", "routes and webhooks are not the same")
+    for name, route in routes.items():
+        inner, webhook = place.inner("webhooks").inner(name), webhooks[name]
+        if signs_url(webhook.verifier) != (route.url is not None):
+            what = "missing: the provider signs it" if route.url is None else "nothing signs it"
+            raise inner.fault(
+                "url", what, 'write the address as the provider knows it, "https://…", or nothing'
+            )
+        if route.url is not None and _URL.fullmatch(route.url) is None:
+            raise inner.fault(
+                "url", "is not a public address", 'write "https://host/path", without query and fragment'
+            )
+        if _loses(webhook) and route.accepts_loss is None:
+            raise inner.fault(
+                "accepts_loss",
+                "a delivery that is lost is never sent again, and nothing is declared that would find it",
+                'write accepts_loss = "why that is acceptable", or use a pack with a reconciliation',
+            )
+        if not _loses(webhook) and route.accepts_loss is not None:
+            raise inner.fault("accepts_loss", "what is lost here is sent again, or found", "remove it")
+
+
+def _loses(webhook: Webhook) -> bool:
+    return webhook.redelivery is Redelivery.NONE and webhook.reconciliation is None
+
+
+def signs_url(verifier: Verifier) -> bool:
+    """Say whether a verifier needs to know under which URL the provider knows the route."""
+    return verifier.content is not None and Source.URL in parse_content(verifier.content)
+
+
+def _check_verifier(place: Place, verifier: Verifier) -> None:
+    _check_header_part(place, verifier.proof)
+    forms = _KEY_FORMS.get(verifier.algorithm)
+    if forms is not None and verifier.secret not in forms:
+        choices = " or ".join(f'"{form.value}"' for form in forms)
+        raise place.fault(
+            "secret", f"a key for {verifier.algorithm.value} is not spelled so", f"write {choices}"
+        )
+    if not verifier.algorithm.signs:
+        _check_unsigned(place, verifier)
+        return
+    if verifier.content is None or verifier.encoding is None:
+        raise place.fault("content", "missing: what is signed?", 'write content = "{body}"')
+    try:
+        content = parse_content(verifier.content)
+    except Invalid as fault:
+        raise place.fault("content", fault.message, fault.hint) from None
+    _check_covered(place, verifier, content)
+    if verifier.algorithm is Algorithm.ECDSA_P256_SHA256 and verifier.encoding is SignatureEncoding.HEX:
+        raise place.fault("encoding", "these signatures are DER, in base64", 'write "base64"')
+
+
+def _check_unsigned(place: Place, verifier: Verifier) -> None:
+    for field, value in (
+        ("content", verifier.content),
+        ("encoding", verifier.encoding),
+        ("timestamp", verifier.timestamp),
+        ("url_unescaped", verifier.url_unescaped or None),
+        ("body_digest_query", verifier.body_digest_query),
+    ):
+        if value is not None:
+            raise place.fault(field, f"{verifier.algorithm.value} signs nothing", "remove it")
+    if verifier.proof.separator:
+        raise place.fault("separator", "a shared secret is one value, not a list", "remove it")
+
+
+def _check_covered(place: Place, verifier: Verifier, content: Content) -> None:
+    """What a signature does not cover, anybody may have written."""
+    has_url = Source.URL in content
+    if verifier.body_digest_query is not None and not has_url:
+        raise place.fault("body_digest_query", "the URL that has it is not signed", "put {url} into content")
+    if not {Source.BODY, Source.SORTED_FORM} & {*content} and verifier.body_digest_query is None:
+        raise place.fault("content", "the body is not signed", "put {body} into content")
+    if verifier.url_unescaped and not has_url:
+        raise place.fault("url_unescaped", "the URL is not signed", "remove it")
+    if not verifier.url_unescaped.isascii():
+        raise place.fault("url_unescaped", "has a character that no percent-encoding is", "ASCII only")
+    if (verifier.timestamp is not None) != (Source.TIMESTAMP in content):
+        raise place.fault(
+            "timestamp",
+            "a timestamp is checked if and only if it is signed",
+            "declare [….verifier.timestamp] and put {timestamp} into content, or neither",
+        )
+    if verifier.timestamp is not None:
+        _check_header_part(place.inner("timestamp"), verifier.timestamp.source)
+
+
+def _check_header_part(place: Place, part: HeaderPart) -> None:
+    if HEADER_NAME.fullmatch(part.header) is None:
+        raise place.fault("header", f"{part.header!r} is not a header's name in lower case")
+    if part.separator and part.separator in part.prefix:
+        raise place.fault("prefix", "holds the separator, so no item can begin with it", "choose another")
+
+
+def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, OperationContract]) -> None:
+    if (webhook.redelivery is Redelivery.WINDOW) != (webhook.redelivery_window_us is not None):
+        raise place.fault(
+            "redelivery_window", 'goes together with redelivery = "window"', "write both or neither"
+        )
+    if webhook.delivery_id is not None and HEADER_NAME.fullmatch(webhook.delivery_id) is None:
+        raise place.fault("delivery_id", f"{webhook.delivery_id!r} is not a header's name in lower case")
+    if webhook.reconciliation is None:
+        return
+    read = operations.get(webhook.reconciliation)
+    if read is None:
+        raise place.fault(
+            "reconciliation",
+            f"there is no operation {webhook.reconciliation!r}",
+            "name a GET operation of this pack",
+        )
+    if read.replay.kind is not ReplayKind.READ:
+        raise place.fault(
+            "reconciliation", f"{webhook.reconciliation!r} is not a read", "name a GET operation"
+        )
+
+
+def _check_body_challenge(place: Place, challenge: BodyChallenge) -> None:
+    if not challenge.when:
+        raise place.fault(
+            "when",
+            "every delivery would be taken for a challenge",
+            'write [{ json = "/type", equals = "…" }]',
+        )
+    for condition in challenge.when:
+        check_condition(place, "when", condition)
+        if condition.json is None:
+            raise place.fault("when", "a challenge is known by its body", 'write { json = "/pointer" }')
+    if (challenge.echo is None) == (challenge.constant is None):
+        raise place.fault("echo", "exactly one answer must be given", "write echo or constant")
+    if challenge.echo is not None:
+        try:
+            parse_pointer(challenge.echo)
+        except Invalid as fault:
+            raise place.fault("echo", fault.message, fault.hint) from None
+        if challenge.content_type != "text/plain":
+            raise place.fault(
+                "content_type", "what a sender chose is echoed as plain text only", 'write "text/plain"'
+            )
+    if challenge.content_type not in _CONTENT_TYPES:
+        raise place.fault(
+            "content_type", "is not an answer's type", f"write one of {', '.join(_CONTENT_TYPES)}"
+        )

@@ -1,0 +1,116 @@
+"""Reading the half of a pack that comes in: webhooks, their verifiers and challenges."""
+
+import re
+from typing import Final
+
+from doonce.catalog.bounds import (
+    STAMP_TOLERANCE_US_MAX,
+    SUMMARY_BYTES_MAX,
+    WEBHOOK_BODY_BYTES_DEFAULT,
+    WEBHOOK_BODY_BYTES_MAX,
+)
+from doonce.catalog.pack_answers import read_condition
+from doonce.catalog.reading import NAME, Table
+from doonce.catalog.webhooks import (
+    Algorithm,
+    BodyChallenge,
+    HeaderPart,
+    QueryChallenge,
+    Redelivery,
+    SecretForm,
+    SignatureEncoding,
+    StampFormat,
+    Timestamp,
+    Verifier,
+    Webhook,
+)
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)
+_SEPARATOR: Final = re.compile(r"[ ,;]", re.ASCII)
+_TEXT_PLAIN: Final = "text/plain"
+_JSON: Final = "application/json"
+_AUTHORIZATION: Final = "authorization"
+
+
+def read_webhook(table: Table) -> Webhook:
+    """Return one webhook of a pack; raises `Invalid` for whatever is not read."""
+    body_challenge = table.optional_table("challenge")
+    query_challenge = table.optional_table("query_challenge")
+    webhook = Webhook(
+        summary=table.text("summary", wanted='"one line for people"', bytes_max=SUMMARY_BYTES_MAX),
+        body_bytes_max=table.integer(
+            "body_bytes_max", least=1, most=WEBHOOK_BODY_BYTES_MAX, default=WEBHOOK_BODY_BYTES_DEFAULT
+        ),
+        verifier=_read_verifier(table.table("verifier")),
+        body_challenge=None if body_challenge is None else _read_body_challenge(body_challenge),
+        query_challenge=None if query_challenge is None else _read_query_challenge(query_challenge),
+        delivery_id=_lower(table.optional_text("delivery_id", pattern=_HEADER, wanted='"Delivery-Id"')),
+        redelivery=table.choice("redelivery", Redelivery),
+        redelivery_window_us=table.optional_duration_us("redelivery_window"),
+        reconciliation=table.optional_text(
+            "reconciliation", pattern=NAME, wanted='"the name of a GET operation"'
+        ),
+    )
+    table.close()
+    return webhook
+
+
+def _read_verifier(table: Table) -> Verifier:
+    algorithm = table.choice("algorithm", Algorithm)
+    timestamp = table.optional_table("timestamp")
+    verifier = Verifier(
+        algorithm=algorithm,
+        proof=HeaderPart(header=_AUTHORIZATION, prefix="", separator="")
+        if algorithm is Algorithm.BASIC
+        else _read_header_part(table),
+        encoding=table.choice("encoding", SignatureEncoding) if algorithm.signs else None,
+        content=table.text("content", wanted='"{timestamp}.{body}"') if algorithm.signs else None,
+        secret=table.choice("secret", SecretForm, default=SecretForm.TEXT),
+        secret_prefix=table.optional_text("secret_prefix") or "",
+        timestamp=None if timestamp is None else _read_timestamp(timestamp),
+        url_unescaped=table.optional_text("url_unescaped") or "",
+        body_digest_query=table.optional_text("body_digest_query"),
+    )
+    table.close()
+    return verifier
+
+
+def _read_header_part(table: Table) -> HeaderPart:
+    return HeaderPart(
+        header=table.text("header", pattern=_HEADER, wanted='"X-Signature"').lower(),
+        prefix=table.optional_text("prefix") or "",
+        separator=table.optional_text("separator", pattern=_SEPARATOR, wanted='" ", "," or ";"') or "",
+    )
+
+
+def _read_timestamp(table: Table) -> Timestamp:
+    timestamp = Timestamp(
+        source=_read_header_part(table),
+        format=table.choice("format", StampFormat),
+        past_us=table.duration_us("past", most_us=STAMP_TOLERANCE_US_MAX),
+        future_us=table.duration_us("future", most_us=STAMP_TOLERANCE_US_MAX),
+    )
+    table.close()
+    return timestamp
+
+
+def _read_body_challenge(table: Table) -> BodyChallenge:
+    echo = str(table.scalar("echo")) if table.has("echo") else None
+    challenge = BodyChallenge(
+        when=tuple(read_condition(inner) for inner in table.tables("when")),
+        echo=echo,
+        constant=table.optional_text("constant"),
+        content_type=table.optional_text("content_type") or (_JSON if echo is None else _TEXT_PLAIN),
+    )
+    table.close()
+    return challenge
+
+
+def _read_query_challenge(table: Table) -> QueryChallenge:
+    challenge = QueryChallenge(when=table.text_map("when"), echo=table.text("echo"))
+    table.close()
+    return challenge
+
+
+def _lower(name: str | None) -> str | None:
+    return None if name is None else name.lower()

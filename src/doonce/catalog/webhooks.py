@@ -1,0 +1,149 @@
+"""The words of a provider's webhooks: how a delivery proves who sent it, and what the provider does about a lost one.
+
+Part of the stored form of a binding view, as `model` is: immutable, without unknown fields. Header names are in lower
+case, times are integer microseconds.
+"""
+
+from enum import Enum
+
+from doonce.catalog.parts import Condition, Part
+
+
+class Algorithm(str, Enum):
+    """How a delivery proves that its sender knows the secret, or holds the private half of a key."""
+
+    HMAC_SHA256 = "hmac-sha256"
+    HMAC_SHA1 = "hmac-sha1"
+    HMAC_SHA512 = "hmac-sha512"
+    SHA256_SECRET_FIRST = "sha256-secret-first"  # noqa: S105 - an algorithm's name
+    ED25519 = "ed25519"
+    ECDSA_P256_SHA256 = "ecdsa-p256-sha256"
+    SHARED_TOKEN = "shared-token"  # noqa: S105 - an algorithm's name
+    BASIC = "basic"
+
+    @property
+    def signs(self) -> bool:
+        """Whether the proof is over the content of the delivery, not only something that its sender knows."""
+        return self not in (Algorithm.SHARED_TOKEN, Algorithm.BASIC)
+
+
+class SignatureEncoding(str, Enum):
+    """How the bytes of a signature are spelled in its header."""
+
+    HEX = "hex"
+    BASE64 = "base64"
+    BASE64URL = "base64url"
+
+
+class SecretForm(str, Enum):
+    """How the bytes of a key are spelled in the secret that a person copies from the provider's pages."""
+
+    TEXT = "text"
+    HEX = "hex"
+    BASE64 = "base64"
+
+
+class StampFormat(str, Enum):
+    """How a provider spells the time of signing."""
+
+    SECONDS = "seconds"
+    MILLISECONDS = "milliseconds"
+    RFC3339 = "rfc3339"
+
+
+class HeaderPart(Part, frozen=True, kw_only=True):
+    """Where in the headers something stands.
+
+    The whole value of `header` after `prefix`; with a `separator`, each item of the value that begins with `prefix`,
+    and items that do not are somebody else's.
+    """
+
+    header: str
+    prefix: str
+    separator: str
+
+
+class Timestamp(Part, frozen=True, kw_only=True):
+    """When the delivery was signed, and how far that may be from now, in either direction."""
+
+    source: HeaderPart
+    format: StampFormat
+    past_us: int
+    future_us: int
+
+
+class Verifier(Part, frozen=True, kw_only=True):
+    """How a delivery is believed. `content` is the template of what is signed (`signed_content`).
+
+    `url_unescaped` are characters that the provider signs unescaped where they are percent-encoded in the URL.
+    `body_digest_query` names the query parameter that holds the SHA-256 of the body, where the signed URL vouches
+    for it.
+    """
+
+    algorithm: Algorithm
+    proof: HeaderPart
+    encoding: SignatureEncoding | None
+    content: str | None
+    secret: SecretForm
+    secret_prefix: str
+    timestamp: Timestamp | None
+    url_unescaped: str
+    body_digest_query: str | None
+
+
+class BodyChallenge(Part, frozen=True, kw_only=True):
+    """A verified delivery that only asks whether anybody is there: where all of `when` holds, this is the answer.
+
+    The answer is the text at the pointer `echo`, or `constant`.
+    """
+
+    when: tuple[Condition, ...]
+    echo: str | None
+    constant: str | None
+    content_type: str
+
+
+class QueryChallenge(Part, frozen=True, kw_only=True):
+    """A GET that asks whether anybody is there: the value of the parameter `echo` is the answer.
+
+    All of `when` must be in the query. Whoever asks learns nothing but that the route is there.
+    """
+
+    when: dict[str, str]
+    echo: str
+
+
+class Route(Part, frozen=True, kw_only=True):
+    """How one installation receives a webhook.
+
+    `url` is the public address as the provider knows it, where that is signed. `accepts_loss` says why nobody looks
+    for lost deliveries, where the provider sends each once and the pack knows no reconciliation (PROTOCOL I4).
+    """
+
+    url: str | None
+    accepts_loss: str | None
+
+
+class Redelivery(str, Enum):
+    """What the provider does after a delivery that got no success."""
+
+    NONE = "none"
+    WINDOW = "window"
+
+
+class Webhook(Part, frozen=True, kw_only=True):
+    """Everything that is known about one kind of delivery of a provider.
+
+    `delivery_id` is the header that names a delivery, the same on each redelivery (PROTOCOL I1). `reconciliation` is
+    the read that finds what a lost delivery would have told (I4).
+    """
+
+    summary: str
+    body_bytes_max: int
+    verifier: Verifier
+    body_challenge: BodyChallenge | None
+    query_challenge: QueryChallenge | None
+    delivery_id: str | None
+    redelivery: Redelivery
+    redelivery_window_us: int | None
+    reconciliation: str | None
