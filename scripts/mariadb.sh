@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A private, throw-away MariaDB for the tests: loopback only, its own port and data, durable as in production.
 #
-#   scripts/mariadb.sh run COMMAND...   run a command with DOONCE_TEST_MYSQL set, and stop what was started
+#   scripts/mariadb.sh run COMMAND...   run a command with DOONCE_TEST_MARIADB set, and stop what was started
 #   scripts/mariadb.sh up | url | down  the same by hand
 #
-# A server named by DOONCE_TEST_MYSQL is used as it is, and left alone.
+# A server named by DOONCE_TEST_MARIADB is used as it is, and left alone.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
@@ -22,7 +22,7 @@ install_server() {
   [ -z "$(program mariadbd)" ] || return 0
   if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
     say "no server binaries found, and only root on Debian can install them."
-    say "Next: install MariaDB 10.11 or later, or set DOONCE_TEST_MYSQL to the URL of a server."
+    say "Next: install MariaDB 10.11 or later, or set DOONCE_TEST_MARIADB to the URL of a server."
     exit 1
   fi
   say "installing the server from Debian's packages"
@@ -115,14 +115,14 @@ url) cat "$STATE/url" ;;
 down) down ;;
 run)
   shift
-  if [ -z "${DOONCE_TEST_MYSQL:-}" ]; then
+  if [ -z "${DOONCE_TEST_MARIADB:-}" ]; then
     STATE=$(mktemp -d) # of this run alone: another one beside it has its own server
     trap down EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     up
-    DOONCE_TEST_MYSQL=$(cat "$STATE/url")
-    export DOONCE_TEST_MYSQL
+    DOONCE_TEST_MARIADB=$(cat "$STATE/url")
+    export DOONCE_TEST_MARIADB
   fi
   "$@"
   ;;

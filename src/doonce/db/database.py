@@ -32,6 +32,7 @@ from doonce.db.transaction import FetchThenClock, Notify, ReadClock, Txn
 from doonce.db.wakeups import Wakeups
 
 T = TypeVar("T")
+URLS = "use sqlite:///path/to/file.db, postgresql://user@host/name or mysql://user@host/name"
 
 
 class Driver(Protocol):
@@ -213,7 +214,7 @@ class Database:
         if isinstance(fault, SchemaFault):
             return Unavailable(
                 f"the database is not what this release needs: {fault}",
-                hint="run `doonce migrate` with this URL",
+                hint=fault.hint or "run `doonce migrate` with this URL",
             )
         return fault
 
@@ -241,12 +242,12 @@ def open_database(
     sqlite: SqliteSettings | None = None,
     mysql: MysqlSettings | None = None,
 ) -> Database:
-    """A database by URL: `sqlite:///path` or `postgresql://user@host/name`. Nothing is opened yet."""
+    """A database by URL: `sqlite:///path`, `postgresql://user@host/name`, `mysql://user@host/name`. Nothing is opened."""
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError as error:
         raise Invalid(
-            "this is not a database URL", hint="use sqlite:///path/to/file.db or postgresql://user@host/name"
+            "this is not a database URL", hint=URLS
         ) from error
     backend = parsed.get_backend_name()
     if backend == "sqlite":
@@ -259,9 +260,11 @@ def open_database(
         plain = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
         return Database(url, PostgresqlDriver(plain, postgresql or PostgresqlSettings()), settings)
     if backend in ("mysql", "mariadb"):
+        if not parsed.database:
+            raise Invalid("this URL names no database", hint="use mysql://user@host/name")
         return Database(url, MysqlDriver(url, mysql or MysqlSettings()), settings)
     raise Invalid(
-        f"the engine {backend!r} is not supported", hint="use sqlite:///path or postgresql://user@host/name"
+        f"the engine {backend!r} is not supported", hint=URLS
     )
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -31,8 +32,9 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.mysql_server import VARIABLES, refusal
 from doonce.db.statement import DialectName
-from doonce.db.transaction import Fetch, InsertMany, LockNames, Notify, ReadClock, Txn
+from doonce.db.transaction import Fetch, FetchThenClock, InsertMany, LockNames, Notify, ReadClock, Txn
 
 T = TypeVar("T")
 CLOCK: Final = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
@@ -51,9 +53,10 @@ STATEMENT_TIME: Final = {
 """How long a statement may run, on MariaDB and elsewhere."""
 
 FENCE_SLOTS: Final = 16
-FENCE_SHARED: Final = (
-    "INSERT INTO doonce_fence (name, slot, moves) VALUES (?, ?, 1) ON DUPLICATE KEY UPDATE moves = moves + 1"
-)
+"""Sharers of a name rarely meet in one slot; whoever wants it alone writes so many rows."""
+FENCE_INSERT: Final = "INSERT INTO doonce_fence (name, slot, moves) VALUES "
+FENCE_ROW: Final = "(?, ?, 1)"
+FENCE_MOVE: Final = " ON DUPLICATE KEY UPDATE moves = moves + 1"
 DRIVER_ERRORS: Final = (MySQLError, OSError)  # TimeoutError is one of the latter
 TEXT_TYPES: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
 
@@ -61,7 +64,8 @@ CONTENDED: Final = frozenset({1205, 1317, 1969, 3024, 3572})
 REFUSED: Final = frozenset(
     {1048, 1062, 1264, 1292, 1300, 1364, 1366, 1406, 1451, 1452, 1690, 3140, 3819, 4025}
 )
-SCHEMA: Final = frozenset({1044, 1049, 1051, 1054, 1064, 1142, 1143, 1146, 1176, 1370, 1419})
+DENIED: Final = frozenset({1044, 1142, 1143, 1370})
+SCHEMA: Final = frozenset({1049, 1051, 1054, 1064, 1146, 1176, 1419})
 NO_SPACE: Final = frozenset({1021, 1114})
 ELSEWHERE: Final = frozenset(
     {1040, 1041, 1042, 1043, 1047, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1290, 1836, 1927}
@@ -70,16 +74,6 @@ ELSEWHERE: Final = frozenset(
 CLIENT_SIDE: Final = range(2000, 3000)
 ROLLED_BACK_AT_COMMIT: Final = frozenset({1213, 1205, 1020, 8002, 8022, 9007})
 """Proven even from COMMIT: a failed certification, or a write conflict. Every other error of it leaves it unknown."""
-
-fence = sa.Table(
-    "doonce_fence",
-    sa.MetaData(),
-    sa.Column("name", mysql_dialect.VARBINARY(255), primary_key=True),
-    sa.Column("slot", sa.Integer(), primary_key=True, autoincrement=False),
-    sa.Column("moves", sa.BigInteger(), nullable=False),
-)
-"""Sharers of a name each write one of its slots, and whoever wants it alone writes all of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class MysqlSettings:
@@ -128,8 +122,8 @@ class PooledConnection:
         if not result.description:
             return []
         names = {column[0]: position for position, column in enumerate(result.description)}
-        texts = [position for position, column in enumerate(result.description) if column[1] in TEXT_TYPES]
-        return [MysqlRow(_decoded(row, texts), names) for row in result.rows or ()]
+        texts = text_positions(result.description)
+        return [MysqlRow(decoded(row, texts), names) for row in result.rows or ()]
 
     async def execute(self, text: str, arguments: Sequence[Any] = ()) -> None:
         """Run one statement without rows, as text."""
@@ -154,7 +148,12 @@ class PooledConnection:
         self.raw.close()
 
 
-def _decoded(row: tuple[Any, ...], texts: Sequence[int]) -> tuple[Any, ...]:
+def text_positions(description: Iterable[Sequence[Any]]) -> list[int]:
+    """Which columns of a result hold texts, although the server may call them bytes."""
+    return [position for position, column in enumerate(description) if column[1] in TEXT_TYPES]
+
+
+def decoded(row: tuple[Any, ...], texts: Sequence[int]) -> tuple[Any, ...]:
     """Identities are bytes to the server, so that nothing folds or pads them; here they are text again."""
     if not any(isinstance(row[position], bytes) for position in texts):
         return row
@@ -175,7 +174,7 @@ class MysqlDriver:
         self.settings = settings
         self._idle: list[PooledConnection] = []
         self._slots = asyncio.Semaphore(settings.connections_max)
-        self._numbers = itertools.count()
+        self._numbers = itertools.count(os.getpid())  # processes spread over the slots
         self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
         self._closed = False
         self.admit: Callable[[PooledConnection], Awaitable[None]] | None = None
@@ -223,12 +222,15 @@ class MysqlDriver:
         if isinstance(call, InsertMany):
             await connection.insert(self._insert_text(call), call.rows)
             return None
+        if isinstance(call, FetchThenClock):
+            compiled = call.statement.mysql
+            rows = await connection.fetch(compiled.text, compiled.arguments(call.params))
+            return rows, (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, ReadClock):
             return (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, LockNames):
             slots = range(FENCE_SLOTS) if call.exclusive else (connection.slot,)
-            for name, slot in itertools.product(sorted(call.names), slots):
-                await connection.fetch(FENCE_SHARED, (name, slot))
+            await connection.fetch(*fencing(sorted(call.names), slots))
             return None
         if isinstance(call, Notify):
             return None  # the server carries no hints: waiters in other processes poll
@@ -282,25 +284,20 @@ class MysqlDriver:
                 client_flag=CLIENT.FOUND_ROWS,
                 connect_timeout=settings.connect_timeout_seconds,
             )
-            connection = PooledConnection(raw, next(self._numbers) % FENCE_SLOTS)
-            await self._configure(connection, is_mariadb="MariaDB" in raw.get_server_info())
         except DRIVER_ERRORS as error:
             raise Disconnected(f"no connection to the database: {error}") from error
-        if self.admit is not None:
-            try:
+        connection = PooledConnection(raw, next(self._numbers) % FENCE_SLOTS)
+        try:
+            await configure(connection, settings, is_mariadb="MariaDB" in raw.get_server_info())
+            if self.admit is not None:
                 await self.admit(connection)
-            except BaseException:
-                connection.terminate()
-                raise
+        except DRIVER_ERRORS as error:
+            connection.terminate()
+            raise Disconnected(f"no connection to the database: {error}") from error
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
-
-    async def _configure(self, connection: PooledConnection, *, is_mariadb: bool) -> None:
-        settings = self.settings
-        await connection.execute(SESSION, (settings.lock_timeout_seconds,))
-        await connection.execute(ISOLATION)
-        await connection.execute(STATEMENT_TIME[is_mariadb], (settings.statement_timeout_ms,))
-        if is_mariadb:
-            await connection.execute(IDLE, (settings.idle_in_transaction_timeout_seconds,))
 
     async def listen(self, wake: Callable[[str], None]) -> None:
         """Other processes cannot be heard here: their waiters poll."""
@@ -312,6 +309,26 @@ class MysqlDriver:
         for connection in idle:
             with contextlib.suppress(*DRIVER_ERRORS):
                 await connection.raw.ensure_closed()
+
+
+async def configure(connection: PooledConnection, settings: MysqlSettings, *, is_mariadb: bool) -> None:
+    """Set what every session needs, and raise `SchemaFault` unless the server took it and can serve."""
+    await connection.execute(SESSION, (settings.lock_timeout_seconds,))
+    await connection.execute(ISOLATION)
+    if is_mariadb:
+        await connection.execute(IDLE, (settings.idle_in_transaction_timeout_seconds,))
+    await connection.execute(STATEMENT_TIME[is_mariadb], (settings.statement_timeout_ms,))
+    said = {row[0].lower(): str(row[1]) for row in await connection.fetch(VARIABLES)}
+    why, mend = refusal(said)
+    if why:
+        raise SchemaFault(why, mend)
+
+
+def fencing(names: Sequence[str], slots: Iterable[int]) -> tuple[str, list[Any]]:
+    """One statement that writes these slots of these names, in their order, and its arguments."""
+    pairs = list(itertools.product(names, slots))
+    rows = ", ".join([FENCE_ROW] * len(pairs))
+    return "".join((FENCE_INSERT, rows, FENCE_MOVE)), [value for pair in pairs for value in pair]
 
 
 async def _ask(question: Awaitable[T]) -> T:
@@ -329,16 +346,22 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     A key that is there is left as it is by an assignment of a column to itself: `INSERT IGNORE` would also swallow
     and truncate what the server refuses (PROTOCOL T7).
     """
-    statement = mysql_dialect.insert(table).values({name: sa.bindparam(name) for name in columns})
-    if skip_conflicts:
-        (first, *_) = table.primary_key.columns
-        statement = statement.on_duplicate_key_update({first.name: first})
+    plain = mysql_dialect.insert(table).values({name: sa.bindparam(name) for name in columns})
+    statement = insert_statement(plain, InsertMany(table, columns, (), skip_conflicts))
     compiled: Any = statement.compile(
         dialect=mysql_dialect.dialect(paramstyle="format"), column_keys=list(columns)
     )
     if tuple(compiled.positiontup) != columns:
         raise TypeError(f"give the columns of {table.name} in table order: {compiled.positiontup}")
     return str(compiled.string)
+
+
+def insert_statement(insert: mysql_dialect.Insert, call: InsertMany) -> mysql_dialect.Insert:
+    """The insert, which leaves a key that is there as it is where the call says so."""
+    if not call.skip_conflicts:
+        return insert
+    (first, *_) = call.table.primary_key.columns
+    return insert.on_duplicate_key_update({first.name: first})
 
 
 def _code(error: BaseException) -> int:
@@ -357,9 +380,11 @@ def classify(error: Exception) -> DatabaseFault:
         return Contended(str(error))
     if code in REFUSED:
         return RefusedData(str(error))
+    if code in DENIED:
+        return SchemaFault(str(error), "GRANT ALL PRIVILEGES on this database to this user")
     if code in SCHEMA:
         return SchemaFault(str(error))
     return RolledBack(str(error))
 
 
-__all__ = ["MysqlDriver", "MysqlSettings", "classify", "fence", "insert_text"]
+__all__ = ["MysqlDriver", "MysqlSettings", "classify", "insert_text"]

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import asyncpg as postgresql_asyncpg
-from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import visitors
-from sqlalchemy.sql.expression import FromClause, FunctionElement
+from sqlalchemy.sql.expression import FromClause
 
 from doonce.db.arrays import integer_array, text_array
+from doonce.db.mysql_sql import MysqlText, batch_source, joined
 from doonce.db.transaction import Params
 
 
@@ -56,10 +56,7 @@ class Dialect:
             declared = [sa.column(column, kind) for column, kind in columns.items()]
             return Batch(sa.func.unnest(*arrays).table_valued(*declared).render_derived(name=name))
         if self.name is DialectName.MYSQL:
-            declared = [sa.column(column, kind) for column, kind in columns.items()]
-            return Batch(
-                JsonTable(sa.bindparam(name, type_=sa.Text()), columns).table_valued(*declared).alias(name)
-            )
+            return Batch(batch_source(name, columns))
         source = (
             sa.func.json_each(sa.bindparam(name, type_=sa.Text())).table_valued("value").alias(f"{name}_json")
         )
@@ -74,33 +71,6 @@ class Dialect:
     def greatest(self, *values: Any) -> sa.ColumnElement[Any]:
         """The largest of scalar values."""
         return sa.func.max(*values) if self.name is DialectName.SQLITE else sa.func.greatest(*values)
-
-
-class JsonTable(FunctionElement[Any]):
-    """Rows as JSON, as a table: what MySQL has in the place of arrays."""
-
-    inherit_cache = True
-    name = "json_table"
-
-    def __init__(self, rows: sa.ColumnElement[str], columns: dict[str, sa.types.TypeEngine[Any]]) -> None:
-        super().__init__(rows)
-        self.columns_read = columns
-
-
-@compiles(JsonTable, "mysql")
-def _json_table(element: JsonTable, compiler: Any, **options: Any) -> str:
-    quote = compiler.preparer.quote
-    declared = ", ".join(
-        " ".join((quote(name), JSON_TYPES[isinstance(kind, sa.Integer)], "PATH", PLACES[position]))
-        for position, (name, kind) in enumerate(element.columns_read.items())
-    )
-    return " ".join(
-        ("JSON_TABLE(", compiler.process(element.clauses, **options), ", '$[*]' COLUMNS (", declared, "))")
-    )
-
-
-JSON_TYPES = {True: "BIGINT", False: "LONGTEXT"}
-PLACES = tuple(f"'$[{position}]'" for position in range(64))
 
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
@@ -256,13 +226,15 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
     if name is DialectName.SQLITE:
         return sqlite.dialect(paramstyle="qmark")
     if name is DialectName.MYSQL:
-        return mysql.dialect(paramstyle="qmark")
+        return MysqlText()
     return cast("sa.Dialect", postgresql_asyncpg.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
 
 
 def _compile(build: Build, name: DialectName) -> Compiled:
     dialect = Dialect(name)
     statement = build(dialect)
+    if name is DialectName.MYSQL:
+        statement = joined(statement)
     for element in visitors.iterate(statement):
         if isinstance(element, sa.BindParameter):
             element.required = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, PARTIAL, TEXT, generated, metadata, only_on
 
 effect_attempt = sa.Table(
     "effect_attempt",
@@ -16,7 +16,7 @@ effect_attempt = sa.Table(
     sa.Column("operation", IDENTITY, nullable=False),
     sa.Column("state", IDENTITY, nullable=False),
     sa.Column("outcome", IDENTITY),
-    sa.Column("reason", IDENTITY, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
     sa.Column("token", IDENTITY, nullable=False),
     sa.Column("epoch", COUNT, nullable=False),
     sa.Column("generation", COUNT, nullable=False),
@@ -30,18 +30,32 @@ effect_attempt = sa.Table(
     sa.Column("settled_by", IDENTITY),
     sa.Column("effect_free", COUNT, nullable=False),
     sa.Column("status", COUNT),
-    sa.Column("receipt", IDENTITY),
-    sa.Column("result", IDENTITY),
+    sa.Column("receipt", TEXT),
+    sa.Column("result", TEXT),
     sa.Column("evidence_version", COUNT, nullable=False),
     sa.Index("effect_attempt_subject_id", "subject_id"),
-    sa.Index(
-        "effect_attempt_open",
-        "subject_id",
-        unique=True,
-        postgresql_where=sa.text("outcome IS NULL"),
-        sqlite_where=sa.text("outcome IS NULL"),
+    only_on(
+        sa.Index(
+            "effect_attempt_open",
+            "subject_id",
+            unique=True,
+            postgresql_where=sa.text("outcome IS NULL"),
+            sqlite_where=sa.text("outcome IS NULL"),
+        ),
+        *PARTIAL,
     ),
     **HOT_ROW,
+)
+generated(
+    effect_attempt,
+    "open_subject_id",
+    "case when outcome is null then subject_id end",
+    "effect_attempt_open",
+    sa.DDL(
+        "ALTER TABLE effect_attempt ADD COLUMN open_subject_id varbinary(255)"
+        " AS (CASE WHEN outcome IS NULL THEN subject_id END) VIRTUAL,"
+        " ADD UNIQUE KEY effect_attempt_open (open_subject_id)"
+    ),
 )
 """`effect_attempt_open`: a subject has at most one attempt without an outcome (PROTOCOL W4)."""
 
@@ -52,8 +66,8 @@ attempt_evidence = sa.Table(
     sa.Column("attempt_id", IDENTITY, nullable=False),
     sa.Column("kind", IDENTITY, nullable=False),
     sa.Column("outcome", IDENTITY),
-    sa.Column("result", IDENTITY, nullable=False),
-    sa.Column("reason", IDENTITY, nullable=False),
+    sa.Column("result", TEXT, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
     sa.Column("token", IDENTITY, nullable=False),
     sa.Column("recorded_at", MICROSECONDS, nullable=False),
     sa.Index("attempt_evidence_attempt_id", "attempt_id"),
@@ -67,8 +81,8 @@ disposition = sa.Table(
     sa.Column("evidence_version", COUNT, nullable=False),
     sa.Column("names_attempt", COUNT, nullable=False),
     sa.Column("decided_by", IDENTITY, nullable=False),
-    sa.Column("reason", IDENTITY, nullable=False),
-    sa.Column("result", IDENTITY, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
+    sa.Column("result", TEXT, nullable=False),
     sa.Column("successor_item_id", IDENTITY, unique=True),
     sa.Column("recorded_at", MICROSECONDS, nullable=False),
 )

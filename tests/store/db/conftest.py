@@ -42,9 +42,9 @@ async def sqlite(tmp_path: Path) -> AsyncIterator[NoteDatabase]:
 
 
 @pytest.fixture
-async def mysql(fresh_mysql: str) -> AsyncIterator[NoteDatabase]:
-    """The table of notes on the MySQL wire."""
-    async with open_notes(fresh_mysql) as notes:
+async def mariadb(fresh_mariadb: str) -> AsyncIterator[NoteDatabase]:
+    """The table of notes on MariaDB."""
+    async with open_notes(fresh_mariadb) as notes:
         yield notes
 
 
@@ -52,7 +52,7 @@ async def mysql(fresh_mysql: str) -> AsyncIterator[NoteDatabase]:
     params=[
         "sqlite",
         pytest.param("postgresql", marks=pytest.mark.postgresql),
-        pytest.param("mysql", marks=pytest.mark.mysql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
     ]
 )
 def notes(request: pytest.FixtureRequest) -> NoteDatabase:

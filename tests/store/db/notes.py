@@ -10,8 +10,8 @@ import asyncpg
 import sqlalchemy as sa
 
 from doonce.db.database import Database, open_database
-from doonce.db.mysql import fence as fence_table
 from doonce.db.schema import clock as clock_table
+from doonce.db.schema import fence as fence_table
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch, insert_many, lock_exclusive, lock_shared, notify

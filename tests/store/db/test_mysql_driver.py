@@ -29,11 +29,11 @@ async def scalar(notes: NoteDatabase, text: str) -> Any:
         connection.terminate()
 
 
-async def test_identities_are_byte_exact(mysql: NoteDatabase) -> None:
+async def test_identities_are_byte_exact(mariadb: NoteDatabase) -> None:
     names = ["a", "a ", "A", "ä", "a\u0308", "\U0001f600", " a"]
-    await mysql.database.transact(write, [(name, number) for number, name in enumerate(names)])
-    await mysql.database.transact(put, [("a ", 70)])
-    found = dict(await mysql.rows())
+    await mariadb.database.transact(write, [(name, number) for number, name in enumerate(names)])
+    await mariadb.database.transact(put, [("a ", 70)])
+    found = dict(await mariadb.rows())
     assert found == {name: number for number, name in enumerate(names)} | {"a ": 70}
     assert list(found) == sorted(names, key=str.encode)
 
@@ -48,20 +48,20 @@ async def test_identities_are_byte_exact(mysql: NoteDatabase) -> None:
     ],
 )
 async def test_every_connection_says_what_the_protocol_needs(
-    mysql: NoteDatabase, asked: str, wanted: object
+    mariadb: NoteDatabase, asked: str, wanted: object
 ) -> None:
     asked = asked.replace("transaction_isolation", "tx_isolation")  # MariaDB 10.11 has the older name only
-    assert await scalar(mysql, asked) == wanted
+    assert await scalar(mariadb, asked) == wanted
 
 
-async def test_t2_strict_mode_refuses_what_would_be_cut(mysql: NoteDatabase) -> None:
+async def test_t2_strict_mode_refuses_what_would_be_cut(mariadb: NoteDatabase) -> None:
     with pytest.raises(RefusedData):
-        await mysql.database.transact(write, [("x" * 300, 1)])
-    assert await mysql.rows() == []
+        await mariadb.database.transact(write, [("x" * 300, 1)])
+    assert await mariadb.rows() == []
 
 
 async def test_s5_sharers_write_slots_of_their_own_and_do_not_wait_for_each_other(
-    mysql: NoteDatabase,
+    mariadb: NoteDatabase,
 ) -> None:
     inside: list[int] = []
     both = asyncio.Event()
@@ -74,11 +74,11 @@ async def test_s5_sharers_write_slots_of_their_own_and_do_not_wait_for_each_othe
         while len(inside) < 2:
             yield from fetch(READ)
 
-    await asyncio.gather(*(mysql.database.transact(share, number) for number in range(2)))
+    await asyncio.gather(*(mariadb.database.transact(share, number) for number in range(2)))
     assert both.is_set()
 
 
-async def test_s5_whoever_wants_it_alone_waits_for_the_sharer(mysql: NoteDatabase) -> None:
+async def test_s5_whoever_wants_it_alone_waits_for_the_sharer(mariadb: NoteDatabase) -> None:
     shared, alone = asyncio.Event(), asyncio.Event()
 
     def share() -> Txn[None]:
@@ -92,15 +92,15 @@ async def test_s5_whoever_wants_it_alone_waits_for_the_sharer(mysql: NoteDatabas
         yield from lock_exclusive(["family"])
         alone.set()
 
-    await mysql.database.transact(locked, "family", True)
-    sharing = asyncio.create_task(mysql.database.transact(share))
+    await mariadb.database.transact(locked, "family", True)
+    sharing = asyncio.create_task(mariadb.database.transact(share))
     await shared.wait()
-    await asyncio.gather(sharing, mysql.database.transact(own))
-    assert await scalar(mysql, "SELECT count(*) FROM doonce_fence") == FENCE_SLOTS
+    await asyncio.gather(sharing, mariadb.database.transact(own))
+    assert await scalar(mariadb, "SELECT count(*) FROM doonce_fence") == FENCE_SLOTS
 
 
-async def test_t1_a_deadlock_is_a_proven_rollback_and_both_get_done(mysql: NoteDatabase) -> None:
-    await mysql.database.transact(write, [("a", 0), ("b", 0)])
+async def test_t1_a_deadlock_is_a_proven_rollback_and_both_get_done(mariadb: NoteDatabase) -> None:
+    await mariadb.database.transact(write, [("a", 0), ("b", 0)])
 
     async def both_ways(first: str, second: str) -> None:
         def change() -> Txn[None]:
@@ -108,21 +108,21 @@ async def test_t1_a_deadlock_is_a_proven_rollback_and_both_get_done(mysql: NoteD
             yield from insert_many(note, ("id", "number"), [(second, 0)], skip_conflicts=True)
 
         for _ in range(20):
-            await mysql.database.transact(change)
+            await mariadb.database.transact(change)
 
     await asyncio.gather(both_ways("a", "b"), both_ways("b", "a"))
-    assert len(await mysql.rows()) == 2
+    assert len(await mariadb.rows()) == 2
 
 
-async def test_t5_a_connection_that_is_lost_at_commit_leaves_it_unknown(mysql: NoteDatabase) -> None:
-    driver = driver_of(mysql.database)
+async def test_t5_a_connection_that_is_lost_at_commit_leaves_it_unknown(mariadb: NoteDatabase) -> None:
+    driver = driver_of(mariadb.database)
 
     connection = await driver._connect()
     original = connection.execute
 
     async def execute(text: str, arguments: Any = ()) -> None:
         if text == "COMMIT":
-            await asyncio.to_thread(kill, mysql.url, connection.raw.thread_id())
+            await asyncio.to_thread(kill, mariadb.url, connection.raw.thread_id())
         await original(text, arguments)
 
     connection.execute = execute  # type: ignore[method-assign]  # the one seam between the last row and the commit
@@ -131,8 +131,8 @@ async def test_t5_a_connection_that_is_lost_at_commit_leaves_it_unknown(mysql: N
         await driver.run(lambda: put([("a", 1)]), readonly=False)
 
 
-async def test_a_commit_that_would_do_nothing_is_a_rollback(mysql: NoteDatabase) -> None:
-    driver = driver_of(mysql.database)
+async def test_a_commit_that_would_do_nothing_is_a_rollback(mariadb: NoteDatabase) -> None:
+    driver = driver_of(mariadb.database)
     connection = await driver._connect()
     with pytest.raises(RolledBack, match="would do nothing"):
         await driver._commit(connection)
