@@ -24,7 +24,7 @@ demo: venv-demo
 	$(BIN)/doonce demo $(if $(filter-out 0,$(KEEP)),--keep)
 
 check: lint types imports
-	$(BIN)/python -m pytest -q -n 2 -m "not postgresql" $(wildcard tests/unit tests/store)
+	$(BIN)/python -m pytest -q -n 2 -m "not postgresql and not mariadb" $(wildcard tests/unit tests/store)
 
 test: lint types imports
 	scripts/postgres.sh run scripts/tests.sh $(BIN)/python

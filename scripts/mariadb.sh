@@ -84,7 +84,7 @@ up() {
   done
   unprivileged "$(program mariadb)" --no-defaults --socket="$data/socket" --user=root <<SQL
 CREATE USER doonce@'127.0.0.1' IDENTIFIED BY '$password';
-GRANT ALL PRIVILEGES ON *.* TO doonce@'127.0.0.1';
+GRANT ALL PRIVILEGES ON *.* TO doonce@'127.0.0.1' WITH GRANT OPTION;
 CREATE DATABASE doonce;
 SQL
   (umask 077 && echo "mysql://doonce:$password@127.0.0.1:$port/doonce" >"$STATE/url")

@@ -242,13 +242,11 @@ def open_database(
     sqlite: SqliteSettings | None = None,
     mysql: MysqlSettings | None = None,
 ) -> Database:
-    """A database by URL: `sqlite:///path`, `postgresql://user@host/name`, `mysql://user@host/name`. Nothing is opened."""
+    """A database by URL, as `URLS` shows them. Nothing is opened yet. Raises `Invalid` for what is none."""
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError as error:
-        raise Invalid(
-            "this is not a database URL", hint=URLS
-        ) from error
+        raise Invalid("this is not a database URL", hint=URLS) from error
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
@@ -263,9 +261,7 @@ def open_database(
         if not parsed.database:
             raise Invalid("this URL names no database", hint="use mysql://user@host/name")
         return Database(url, MysqlDriver(url, mysql or MysqlSettings()), settings)
-    raise Invalid(
-        f"the engine {backend!r} is not supported", hint=URLS
-    )
+    raise Invalid(f"the engine {backend!r} is not supported", hint=URLS)
 
 
 def safe_url(url: str) -> str:

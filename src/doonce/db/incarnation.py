@@ -125,7 +125,7 @@ MADE_AT = Statement(
         .select_from(sa.table("tables", schema="information_schema"))
         .where(
             sa.literal_column("table_schema = DATABASE()"),
-            sa.column("table_name", sa.Text()) == database_incarnation.name,
+            sa.literal_column("table_name = 'database_incarnation'"),
         )
     ),
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
-from doonce.db import mysql, mysql_server, postgresql, sidefile, sqlite
+from doonce.db import mysql, mysql_faults, mysql_server, postgresql, sidefile, sqlite
 from doonce.db.database import Database, open_database, safe_url
 from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace, SchemaFault
 from doonce.db.statement import Compiled, DialectName
@@ -91,7 +91,13 @@ async def _run_on_postgresql(database: Database, work: Callable[[sa.Connection],
         await engine.dispose()
 
 
+def _no_names_of_keys(record: logging.LogRecord) -> bool:
+    """The server keeps no names of primary keys, and says so of each that is made."""
+    return "ignored for PRIMARY key" not in record.getMessage()
+
+
 async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
+    logging.getLogger("asyncmy").addFilter(_no_names_of_keys)
     engine = create_async_engine(
         driver.url.set(drivername="mysql+asyncmy").update_query_dict({"charset": "utf8mb4"}),
         poolclass=NullPool,
@@ -107,9 +113,7 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
         why, mend = mysql_server.refusal({name.lower(): str(value) for name, value in said})
         if why:
             raise SchemaFault(why, mend)
-        with warnings.catch_warnings():  # the server keeps no names of primary keys, and says so of each
-            warnings.filterwarnings("ignore", message=".*ignored for PRIMARY key")
-            return work(connection)
+        return work(connection)
 
     try:
         async with engine.connect() as connection:
@@ -217,13 +221,10 @@ CLOCKS: Final = {
 
 
 def _insert(dialect: DialectName, call: InsertMany) -> Any:
-    match dialect:
-        case DialectName.MYSQL:
-            return mysql.insert_statement(mysql_dialect.insert(call.table), call)
-        case DialectName.SQLITE:
-            insert: Any = sqlite_dialect.insert(call.table)
-        case DialectName.POSTGRESQL:
-            insert = postgresql_dialect.insert(call.table)
+    if dialect is DialectName.MYSQL:
+        return mysql.insert_statement(mysql_dialect.insert(call.table), call)
+    on_sqlite = dialect is DialectName.SQLITE
+    insert: Any = sqlite_dialect.insert(call.table) if on_sqlite else postgresql_dialect.insert(call.table)
     return insert.on_conflict_do_nothing() if call.skip_conflicts else insert
 
 
@@ -241,7 +242,7 @@ def _fault(database: Database, error: BaseException) -> DatabaseFault:
     if database.dialect is DialectName.SQLITE:
         return sqlite.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
     if database.dialect is DialectName.MYSQL:
-        return mysql.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
+        return mysql_faults.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
     cause = error.__cause__ if isinstance(error.__cause__, asyncpg.PostgresError) else error
     return postgresql.classify(cause if isinstance(cause, Exception) else RuntimeError(str(cause)))
 

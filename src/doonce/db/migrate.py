@@ -67,8 +67,8 @@ async def migrate(url: str, *, install: Callable[[], Txn[Any]]) -> MigrationRepo
 
     The steps, the version, `install` (which gives families without an owner their first one, and must be idempotent)
     and a fresh database's incarnation are one transaction: a crash leaves everything as it was. On the MySQL wire each
-    definition commits by itself, so there a step that did not come to its end is told apart and refused from then on. Of
-    two processes at once, one migrates and the other waits, then finds nothing to do.
+    definition commits by itself, so there a step that did not come to its end is told apart, and refused from then on.
+    Of two processes at once, one migrates and the other waits, then finds nothing to do.
 
     Raises `Unavailable` for a schema that is newer than this release, `Conflict` for tables that are not ours and for a
     half-applied migration, both with what to do; nothing was changed then.

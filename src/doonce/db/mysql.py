@@ -17,22 +17,17 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import asyncmy
+import msgspec
 import sqlalchemy as sa
 from asyncmy.constants import CLIENT, FIELD_TYPE, SERVER_STATUS
 from asyncmy.errors import MySQLError
 from sqlalchemy.dialects import mysql as mysql_dialect
 
-from doonce.db.faults import (
-    CommitUnknown,
-    Contended,
-    DatabaseFault,
-    Disconnected,
-    OutOfSpace,
-    RefusedData,
-    RolledBack,
-    SchemaFault,
-)
+from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, SchemaFault
+from doonce.db.mysql_faults import DRIVER_ERRORS, ROLLED_BACK_AT_COMMIT, classify, code_of
 from doonce.db.mysql_server import VARIABLES, refusal
+from doonce.db.mysql_sql import MysqlText, batch_source
+from doonce.db.schema import HINTS
 from doonce.db.statement import DialectName
 from doonce.db.transaction import Fetch, FetchThenClock, InsertMany, LockNames, Notify, ReadClock, Txn
 
@@ -57,23 +52,8 @@ FENCE_SLOTS: Final = 16
 FENCE_INSERT: Final = "INSERT INTO doonce_fence (name, slot, moves) VALUES "
 FENCE_ROW: Final = "(?, ?, 1)"
 FENCE_MOVE: Final = " ON DUPLICATE KEY UPDATE moves = moves + 1"
-DRIVER_ERRORS: Final = (MySQLError, OSError)  # TimeoutError is one of the latter
 TEXT_TYPES: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
 
-CONTENDED: Final = frozenset({1205, 1317, 1969, 3024, 3572})
-REFUSED: Final = frozenset(
-    {1048, 1062, 1264, 1292, 1300, 1364, 1366, 1406, 1451, 1452, 1690, 3140, 3819, 4025}
-)
-DENIED: Final = frozenset({1044, 1142, 1143, 1370})
-SCHEMA: Final = frozenset({1049, 1051, 1054, 1064, 1146, 1176, 1419})
-NO_SPACE: Final = frozenset({1021, 1114})
-ELSEWHERE: Final = frozenset(
-    {1040, 1041, 1042, 1043, 1047, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1290, 1836, 1927}
-)
-"""Another connection may do better: lost, shutting down, without a majority, full, read only."""
-CLIENT_SIDE: Final = range(2000, 3000)
-ROLLED_BACK_AT_COMMIT: Final = frozenset({1213, 1205, 1020, 8002, 8022, 9007})
-"""Proven even from COMMIT: a failed certification, or a write conflict. Every other error of it leaves it unknown."""
 
 @dataclass(frozen=True, slots=True)
 class MysqlSettings:
@@ -220,7 +200,10 @@ class MysqlDriver:
             compiled = call.statement.mysql
             return await connection.fetch(compiled.text, compiled.arguments(call.params))
         if isinstance(call, InsertMany):
-            await connection.insert(self._insert_text(call), call.rows)
+            if call.skip_conflicts and call.table.info.get(HINTS):
+                await connection.fetch(self._insert_text(call), (msgspec.json.encode(call.rows).decode(),))
+            else:
+                await connection.insert(self._insert_text(call), call.rows)
             return None
         if isinstance(call, FetchThenClock):
             compiled = call.statement.mysql
@@ -242,7 +225,7 @@ class MysqlDriver:
         try:
             await connection.execute("COMMIT")
         except MySQLError as error:
-            if _code(error) in ROLLED_BACK_AT_COMMIT:
+            if code_of(error) in ROLLED_BACK_AT_COMMIT:
                 raise classify(error) from error
             raise CommitUnknown(f"the commit failed: {error}") from error
         except DRIVER_ERRORS as error:
@@ -328,7 +311,7 @@ def fencing(names: Sequence[str], slots: Iterable[int]) -> tuple[str, list[Any]]
     """One statement that writes these slots of these names, in their order, and its arguments."""
     pairs = list(itertools.product(names, slots))
     rows = ", ".join([FENCE_ROW] * len(pairs))
-    return "".join((FENCE_INSERT, rows, FENCE_MOVE)), [value for pair in pairs for value in pair]
+    return f"{FENCE_INSERT}{rows}{FENCE_MOVE}", [value for pair in pairs for value in pair]
 
 
 async def _ask(question: Awaitable[T]) -> T:
@@ -348,6 +331,8 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     """
     plain = mysql_dialect.insert(table).values({name: sa.bindparam(name) for name in columns})
     statement = insert_statement(plain, InsertMany(table, columns, (), skip_conflicts))
+    if skip_conflicts and table.info.get(HINTS):
+        return hint_text(table, columns)
     compiled: Any = statement.compile(
         dialect=mysql_dialect.dialect(paramstyle="format"), column_keys=list(columns)
     )
@@ -356,35 +341,31 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     return str(compiled.string)
 
 
+def hint_text(table: sa.Table, columns: tuple[str, ...]) -> str:
+    """One statement for any number of hints: those that are not to be seen yet are inserted.
+
+    Whoever looks at a hint has it locked, and may be waiting for a lane that this transaction holds: to wait for him
+    would be a deadlock. The look here locks nothing, as READ COMMITTED has it for an INSERT … SELECT.
+    """
+    rows = batch_source("batch", {name: table.c[name].type for name in columns})
+    there = table.alias("there")
+    same = sa.and_(*[there.c[key.name] == rows.c[key.name] for key in table.primary_key])
+    (first, *_) = table.primary_key.columns
+    absent = (
+        sa.select(*[rows.c[name] for name in columns])
+        .select_from(rows.outerjoin(there, same))
+        .where(there.c[first.name].is_(None))
+    )
+    insert = mysql_dialect.insert(table).from_select(list(columns), absent)
+    return str(insert.on_duplicate_key_update({first.name: first}).compile(dialect=MysqlText()))
+
+
 def insert_statement(insert: mysql_dialect.Insert, call: InsertMany) -> mysql_dialect.Insert:
     """The insert, which leaves a key that is there as it is where the call says so."""
     if not call.skip_conflicts:
         return insert
     (first, *_) = call.table.primary_key.columns
     return insert.on_duplicate_key_update({first.name: first})
-
-
-def _code(error: BaseException) -> int:
-    code = error.args[0] if error.args else 0
-    return code if isinstance(code, int) else 0
-
-
-def classify(error: Exception) -> DatabaseFault:
-    """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
-    code = _code(error)
-    if not isinstance(error, MySQLError) or code in ELSEWHERE or code in CLIENT_SIDE:
-        return Disconnected(str(error))
-    if code in NO_SPACE:
-        return OutOfSpace(str(error))
-    if code in CONTENDED:
-        return Contended(str(error))
-    if code in REFUSED:
-        return RefusedData(str(error))
-    if code in DENIED:
-        return SchemaFault(str(error), "GRANT ALL PRIVILEGES on this database to this user")
-    if code in SCHEMA:
-        return SchemaFault(str(error))
-    return RolledBack(str(error))
 
 
 __all__ = ["MysqlDriver", "MysqlSettings", "classify", "insert_text"]

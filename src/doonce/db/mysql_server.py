@@ -42,7 +42,10 @@ def refusal(variables: Mapping[str, str]) -> tuple[str, str]:
         )
     isolation = variables.get("transaction_isolation") or variables.get("tx_isolation", "")
     if isolation != "READ-COMMITTED":
-        return f"its isolation stays {isolation}", "let this user set its session's isolation to READ COMMITTED"
+        return (
+            f"its isolation stays {isolation}",
+            "let this user set its session's isolation to READ COMMITTED",
+        )
     if variables.get("autocommit") != "OFF":
         return "it commits each statement by itself", "take autocommit out of the server's init_connect"
     if variables.get("time_zone") != "+00:00":

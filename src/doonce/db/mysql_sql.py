@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql.base import MySQLCompiler, MySQLDialect
@@ -56,7 +56,8 @@ def batch_source(name: str, columns: dict[str, sa.types.TypeEngine[Any]]) -> Fro
 
 def joined(statement: sa.sql.ClauseElement) -> sa.sql.ClauseElement:
     """The statement with each `x IN (SELECT … of a batch)` as a join with the batch."""
-    return visitors.replacement_traverse(statement, {}, _as_join)
+    replaced: Any = visitors.replacement_traverse(statement, {}, _as_join)
+    return cast("sa.sql.ClauseElement", replaced)
 
 
 def _as_join(element: Any, **_: Any) -> Any:
@@ -111,16 +112,16 @@ class BatchFirst(MySQLCompiler):
             text, select, compile_state, inner_columns, froms, *others, **named
         )
 
-    def visit_join(
-        self, join: sa.Join, asfrom: bool = False, from_linter: Any = None, **options: Any
-    ) -> str:
+    def visit_join(self, join: sa.Join, asfrom: bool = False, from_linter: Any = None, **options: Any) -> str:
         """An inner join with a batch begins with the batch, and stays in that order."""
         left, right = join.left, join.right
         if not join.isouter and _leads(right) and not _leads(left):
             left, right = right, left
         if join.isouter or not _leads(left):
             return super().visit_join(join, asfrom=asfrom, from_linter=from_linter, **options)
-        sides = [self.process(side, asfrom=True, from_linter=from_linter, **options) for side in (left, right)]
+        sides = [
+            self.process(side, asfrom=True, from_linter=from_linter, **options) for side in (left, right)
+        ]
         if isinstance(join.onclause, sa.True_):
             return " STRAIGHT_JOIN ".join(sides)  # the condition is in the WHERE
         condition = self.process(join.onclause, from_linter=from_linter, **options)  # type: ignore[arg-type]

@@ -43,9 +43,7 @@ KEY = _TEXT.with_variant(ExactText(1_024), *MYSQL)
 """The same, for what is framed of several parts or is the provider's: up to `LIMITS.key_bytes_max`. An index of InnoDB
 ends at 3,072 bytes, so two of them fit into one."""
 
-TEXT = _TEXT.with_variant(
-    mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), *MYSQL
-)
+TEXT = _TEXT.with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), *MYSQL)
 """Prose, and documents of any length: never compared, never indexed."""
 
 MICROSECONDS = sa.BigInteger()
@@ -53,9 +51,7 @@ MICROSECONDS = sa.BigInteger()
 
 COUNT = sa.BigInteger()
 BODY = (
-    sa.LargeBinary()
-    .with_variant(postgresql.BYTEA(), "postgresql")
-    .with_variant(mysql.MEDIUMBLOB(), *MYSQL)
+    sa.LargeBinary().with_variant(postgresql.BYTEA(), "postgresql").with_variant(mysql.MEDIUMBLOB(), *MYSQL)
 )
 
 HOT_ROW: dict[str, Any] = {"postgresql_with": {"fillfactor": "45"}}
@@ -64,7 +60,9 @@ be pruned. No index covers a column that a step changes, so that such an update 
 
 ENGINES: Final = "engines"
 GENERATED: Final = "generated"
-"""Keys of `info`: on which engines an index is made; the generated columns of a table on the MySQL wire."""
+HINTS: Final = "hints"
+"""Keys of `info`: on which engines an index is made; the generated columns of a table on the MySQL wire; that the rows
+of a table are hints, so that adding one that is there must not wait for whoever has locked it."""
 
 PARTIAL: Final = ("sqlite", "postgresql")
 """Engines that have partial indexes."""
@@ -73,7 +71,7 @@ PARTIAL: Final = ("sqlite", "postgresql")
 def only_on(index: sa.Index, *engines: str) -> sa.Index:
     """The index, made on these engines alone."""
     index.info[ENGINES] = engines
-    return index.ddl_if(dialect=engines)
+    return index.ddl_if(dialect=engines)  # type: ignore[arg-type]  # SQLAlchemy takes a tuple, and does not say so
 
 
 def is_made_on(index: sa.Index, engine: str) -> bool:
@@ -84,7 +82,7 @@ def is_made_on(index: sa.Index, engine: str) -> bool:
 def generated(table: sa.Table, column: str, expression: str, key: str, definition: sa.DDL) -> None:
     """Have a column on the MySQL wire that the server fills: `definition` adds it, and its unique key, to the table."""
     table.info.setdefault(GENERATED, {})[column] = (expression, key)
-    sa.event.listen(table, "after_create", definition.execute_if(dialect=MYSQL))
+    sa.event.listen(table, "after_create", definition.execute_if(dialect=MYSQL))  # type: ignore[arg-type]  # as above
 
 
 clock = sa.Table(

@@ -42,7 +42,13 @@ def generated_columns(table: sa.Table) -> Iterator[tuple[str, str, str]]:
 
 
 def _described(
-    kind: str, charset: str | None, collation: str | None, nullable: str, default: Any, extra: str, computed: Any
+    kind: str,
+    charset: str | None,
+    collation: str | None,
+    nullable: str,
+    default: Any,
+    extra: str,
+    computed: Any,
 ) -> str:
     words = [re.sub(r"^BIGINT\(\d+\)", "BIGINT", _text(kind).upper())]
     if charset is not None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, PARTIAL, TEXT, generated, metadata, only_on
+from doonce.db.schema import (
+    COUNT,
+    HOT_ROW,
+    IDENTITY,
+    MICROSECONDS,
+    PARTIAL,
+    TEXT,
+    generated,
+    metadata,
+    only_on,
+)
 
 effect_attempt = sa.Table(
     "effect_attempt",
@@ -51,7 +61,7 @@ generated(
     "open_subject_id",
     "case when outcome is null then subject_id end",
     "effect_attempt_open",
-    sa.DDL(
+    sa.DDL(  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
         "ALTER TABLE effect_attempt ADD COLUMN open_subject_id varbinary(255)"
         " AS (CASE WHEN outcome IS NULL THEN subject_id END) VIRTUAL,"
         " ADD UNIQUE KEY effect_attempt_open (open_subject_id)"

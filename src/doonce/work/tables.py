@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, KEY, MICROSECONDS, MYSQL, PARTIAL, TEXT, metadata, only_on
+from doonce.db.schema import (
+    COUNT,
+    HINTS,
+    HOT_ROW,
+    IDENTITY,
+    KEY,
+    MICROSECONDS,
+    MYSQL,
+    PARTIAL,
+    TEXT,
+    metadata,
+    only_on,
+)
 
 work_item = sa.Table(
     "work_item",
@@ -71,6 +83,7 @@ work_ready = sa.Table(
     sa.Column("source_lane", KEY),
     sa.Column("target_lane", KEY),
     sqlite_with_rowid=False,
+    info={HINTS: True},
 )
 """Hints: look at this item at this time. An item under a lease has its hint at the lease's end."""
 

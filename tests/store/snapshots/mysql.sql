@@ -651,9 +651,9 @@ WHERE work_item.subject_id = ? AND work_item.family = ?;
 
 -- work.forget_claimers
 DELETE
-FROM work_claimer
-WHERE work_claimer.claimed_at < ?;
--- before_us
+FROM work_claimer USING JSON_TABLE( ? , '$[*]' COLUMNS ( owner LONGTEXT PATH '$[0]', family LONGTEXT PATH '$[1]' )) AS old STRAIGHT_JOIN work_claimer FORCE INDEX (`PRIMARY`)
+WHERE work_claimer.owner = old.owner AND work_claimer.family = old.family AND work_claimer.claimed_at < ?;
+-- old (rows as JSON), before_us
 
 -- work.lease_ready
 UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( family LONGTEXT PATH '$[0]', shelf BIGINT PATH '$[1]', org LONGTEXT PATH '$[2]', installation LONGTEXT PATH '$[3]', due BIGINT PATH '$[4]', item_id LONGTEXT PATH '$[5]' )) AS `keys` STRAIGHT_JOIN work_ready FORCE INDEX (`PRIMARY`)
@@ -683,6 +683,12 @@ WHERE work_item.id = ids.id
 ORDER BY work_item.id
 FOR UPDATE;
 -- ids (rows as JSON)
+
+-- work.old_claimers
+SELECT work_claimer.owner, work_claimer.family
+FROM work_claimer FORCE INDEX (`PRIMARY`)
+WHERE work_claimer.claimed_at < ?;
+-- before_us
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

@@ -711,8 +711,9 @@ WHERE work_item.subject_id = $1::VARCHAR COLLATE "C" AND work_item.family = $2::
 -- work.forget_claimers
 DELETE
 FROM work_claimer
-WHERE work_claimer.claimed_at < $1::BIGINT;
--- before_us
+WHERE (work_claimer.owner, work_claimer.family) IN (SELECT "old".owner, "old".family
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS "old"(owner, family)) AND work_claimer.claimed_at < $3::BIGINT;
+-- old[0], old[1], before_us
 
 -- work.lease_ready
 UPDATE work_ready
@@ -745,6 +746,12 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
 ORDER BY work_item.id
 FOR UPDATE;
 -- ids[0]
+
+-- work.old_claimers
+SELECT work_claimer.owner, work_claimer.family
+FROM work_claimer
+WHERE work_claimer.claimed_at < $1::BIGINT;
+-- before_us
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

@@ -766,8 +766,10 @@ WHERE work_item.subject_id = ? AND work_item.family = ?;
 -- work.forget_claimers
 DELETE
 FROM work_claimer
-WHERE work_claimer.claimed_at < ?;
--- before_us
+WHERE (work_claimer.owner, work_claimer.family) IN (SELECT old.owner, old.family
+FROM (SELECT json_extract(old_json.value, '$[0]') AS owner, json_extract(old_json.value, '$[1]') AS family
+FROM json_each(?) AS old_json) AS old) AND work_claimer.claimed_at < ?;
+-- old (rows as JSON), before_us
 
 -- work.lease_ready
 UPDATE work_ready
@@ -800,6 +802,12 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids)
 ORDER BY work_item.id;
 -- ids (rows as JSON)
+
+-- work.old_claimers
+SELECT work_claimer.owner, work_claimer.family
+FROM work_claimer
+WHERE work_claimer.claimed_at < ?;
+-- before_us
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
