@@ -1,6 +1,6 @@
 # make demo   set up and watch it work, on SQLite, in about a minute; KEEP=1 leaves it running
 # make check  before each commit: lint, types, import contracts, unit tests, store tests on SQLite
-# make test   everything, on both engines, as CI does; installs and starts what it needs
+# make test   everything, on every engine, as CI does; installs and starts what it needs
 # make kill   N seeds (20) at every boundary where a process can die
 # make bench  measure, and write var/bench.json
 # make snapshots   write the SQL of every statement anew, for review
@@ -27,7 +27,7 @@ check: lint types imports
 	$(BIN)/python -m pytest -q -n 2 -m "not postgresql and not mariadb" $(wildcard tests/unit tests/store)
 
 test: lint types imports
-	scripts/postgres.sh run scripts/tests.sh $(BIN)/python
+	scripts/postgres.sh run scripts/mariadb.sh run scripts/tests.sh $(BIN)/python
 
 lint: venv-dev
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ imports: venv-dev
 	$(BIN)/lint-imports --no-logo
 
 kill: venv-dev
-	scripts/postgres.sh run $(BIN)/python -m pytest -m kill --kill-seeds $(N) tests
+	scripts/postgres.sh run scripts/mariadb.sh run $(BIN)/python -m pytest -m kill --kill-seeds $(N) tests
 
 bench: venv-bench
 	mkdir -p var

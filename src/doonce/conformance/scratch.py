@@ -1,8 +1,8 @@
 """The place where conformance works: made by it, marked by it, and the only thing that it ever writes or drops.
 
-On PostgreSQL a schema in the database of the URL, on the MySQL wire a database beside it, on SQLite a file in the folder
-of the URL's file. Its name has a fixed prefix and a random guard, and a row inside repeats the guard: what lacks any of
-them is refused.
+On PostgreSQL a schema in the database of the URL, on the MySQL wire a database beside it, on SQLite a file in the
+folder of the URL's file. Its name has a fixed prefix and a random guard, and a row inside repeats the guard: what lacks
+any of them is refused.
 """
 
 from __future__ import annotations
