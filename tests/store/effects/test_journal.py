@@ -11,6 +11,8 @@ from doonce.catalog.model import Outcome, Verdict
 from doonce.commands import store as commands
 from doonce.commands.model import EndedAs
 from doonce.db.database import Database
+from doonce.db.faults import RefusedData
+from doonce.db.schema import IDENTITY
 from doonce.db.statement import Statement
 from doonce.db.transaction import Txn, fetch
 from doonce.effects import reconcile
@@ -19,6 +21,7 @@ from doonce.effects.finish import Finished
 from doonce.effects.model import AttemptState, EvidenceKind, Marked, Question, RefusedMark, Start, Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
 from doonce.effects.store import LateEvidence
+from doonce.effects.tables import effect_attempt
 from doonce.links import store as links
 from doonce.links.model import LinkEvent, LinkMove
 from doonce.ownership import store as ownership
@@ -351,3 +354,31 @@ def late_answer(start: Start) -> LateEvidence:
         "{}",
         "200",
     )
+
+
+COPY_ATTEMPT = Statement(
+    "test.copy_attempt",
+    lambda dialect: sa.insert(effect_attempt).from_select(
+        [column.name for column in effect_attempt.c],
+        sa.select(
+            *[
+                sa.bindparam("copy", type_=IDENTITY) if column.name == "id" else column
+                for column in effect_attempt.c
+            ]
+        ),
+    ),
+)
+
+
+def copy_attempt(attempt_id: str) -> Txn[None]:
+    """Another attempt just like the only one."""
+    yield from fetch(COPY_ATTEMPT, copy=attempt_id)
+
+
+async def test_w4_the_database_itself_refuses_a_second_open_attempt_of_a_command(world: World) -> None:
+    start = await started(world)
+    with pytest.raises(RefusedData):
+        await world.database.transact(copy_attempt, new_id("att"))
+    await world.mark(start)
+    await world.finish(start, Outcome.REJECTED)
+    await world.database.transact(copy_attempt, new_id("att"))  # ended ones are history, as many as there are

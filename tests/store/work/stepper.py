@@ -120,7 +120,7 @@ async def interleaver(driver: Any, width: int = 2) -> AsyncIterator[Interleaver]
 
 
 def lock_waits(engine: sa.Engine) -> list[str]:
-    """What MariaDB says of each transaction that waits for a lock; its tables of them are not fresh when asked often."""
+    """What MariaDB says of each transaction that waits for a lock. Its tables of them are stale when asked often."""
     with engine.connect() as connection:
         status = str(connection.exec_driver_sql("SHOW ENGINE INNODB STATUS").one()[2])
     return [block for block in status.split("---TRANSACTION") if "LOCK WAIT" in block]

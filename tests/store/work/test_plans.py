@@ -124,7 +124,9 @@ async def test_plans_on_mariadb(mariadb_url: str, tmp_path: Path, full: bool) ->
         plans = await asyncio.to_thread(explain_on_mysql, kernel)
         assert {name: faults for name, rows in plans.items() if (faults := faults_on_mysql(rows))} == {}
         order = " ".join(str(row.Extra) for row in plans["work.candidates"])
-        assert "filesort" not in order, "the oldest are found in the order of the index, not by looking at all"
+        assert "filesort" not in order, (
+            "the oldest are found in the order of the index, not by looking at all"
+        )
 
 
 def explain_on_mysql(kernel: Kernel) -> dict[str, list[Any]]:
