@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from doonce.base.records import Record
 from doonce.catalog.model import Verdict
 from doonce.commands import store as commands
-from doonce.commands.model import Command, EndedAs
+from doonce.commands.model import Command, EndedAs, NewEnd
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
@@ -348,7 +348,7 @@ def _conclude(row: Resolve, ended_as: EndedAs, verdict: Verdicted, subject: _Sub
     """End the command and free its lanes: the target lane at once only if the evidence names this attempt (L4)."""
     item, held = subject.item, subject.held
     yield from commands.end(
-        [(row.command, ended_as, row.attempt_id, verdict.result_json, verdict.reason)], subject.now_us
+        [NewEnd(row.command, ended_as, row.attempt_id, verdict.result_json, verdict.reason)], subject.now_us
     )
     targets: set[str] = set()
     sources: set[str] = set()
