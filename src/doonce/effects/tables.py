@@ -12,6 +12,7 @@ effect_attempt = sa.Table(
     sa.Column("id", IDENTITY, primary_key=True),
     sa.Column("kind", IDENTITY, nullable=False),
     sa.Column("subject_id", IDENTITY, nullable=False),
+    sa.Column("number", COUNT, nullable=False),
     sa.Column("work_id", IDENTITY, nullable=False),
     sa.Column("operation", IDENTITY, nullable=False),
     sa.Column("state", IDENTITY, nullable=False),
@@ -33,17 +34,13 @@ effect_attempt = sa.Table(
     sa.Column("receipt", IDENTITY),
     sa.Column("result", IDENTITY),
     sa.Column("evidence_version", COUNT, nullable=False),
-    sa.Index("effect_attempt_subject_id", "subject_id"),
-    sa.Index(
-        "effect_attempt_open",
-        "subject_id",
-        unique=True,
-        postgresql_where=sa.text("outcome IS NULL"),
-        sqlite_where=sa.text("outcome IS NULL"),
-    ),
+    sa.Index("effect_attempt_number", "subject_id", "number", unique=True),
     **HOT_ROW,
 )
-"""`effect_attempt_open`: a subject has at most one attempt without an outcome (PROTOCOL W4)."""
+"""`number`: how many attempts of the subject had ended before this one. Whoever makes an attempt has seen all of those
+ended, and an end is for ever; so with the unique key a subject has at most one attempt without an outcome (PROTOCOL
+W4). A unique key over the open ones alone would say so too, but every end would have to touch each index of its row.
+"""
 
 attempt_evidence = sa.Table(
     "attempt_evidence",

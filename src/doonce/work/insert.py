@@ -16,8 +16,8 @@ from doonce.work.tables import work_item, work_lane_entry, work_ready
 NEW_COLUMNS = (
     "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
     "source_lane", "source_position", "target_lane", "target_position", "state", "run_after", "attempts", "claims",
-    "failures", "deferrals", "expiries", "alone", "lease_until", "ownership_epoch", "cancel_requested", "replay_of",
-    "predecessor", "created_at", "updated_at", "finished_at", "summary",
+    "failures", "deferrals", "expiries", "alone", "lease_until", "ownership_epoch", "cancel_requested", "summary",
+    "replay_of", "predecessor", "created_at", "updated_at", "finished_at",
 )  # fmt: skip
 
 
@@ -151,5 +151,5 @@ def _new_row(
         item.id, item.family, scope.org, scope.installation, item.subject_kind, item.subject_id, item.view_digest,
         item.capability_version, item.source_lane, source_position, item.target_lane, target_position,
         (State.PENDING if item.done is None else State.SUCCEEDED).value, now_us + item.delay_us, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, item.replay_of, item.predecessor, now_us, now_us, now_us if item.done is not None else None, item.done,
+        0, item.done, item.replay_of, item.predecessor, now_us, now_us, now_us if item.done is not None else None,
     )  # fmt: skip

@@ -39,7 +39,7 @@ work_item = sa.Table(
     sa.Column("failure_class", IDENTITY),
     sa.Column("summary", IDENTITY),
     sa.Column("replay_of", IDENTITY),
-    sa.Column("predecessor", IDENTITY, unique=True),
+    sa.Column("predecessor", IDENTITY),
     sa.Column("created_at", MICROSECONDS, nullable=False),
     sa.Column("updated_at", MICROSECONDS, nullable=False),
     sa.Column("finished_at", MICROSECONDS),
@@ -50,9 +50,17 @@ work_item = sa.Table(
         postgresql_where=sa.text("family = 'reconcile'::text"),
         sqlite_where=sa.text("family = 'reconcile'"),
     ),
+    sa.Index(
+        "work_item_predecessor",
+        "predecessor",
+        unique=True,
+        postgresql_where=sa.text("predecessor IS NOT NULL"),
+        sqlite_where=sa.text("predecessor IS NOT NULL"),
+    ),
     **HOT_ROW,
 )
-"""`work_item_reconciles`: the few items that an operator asks for, found whatever the history holds."""
+"""`work_item_reconciles`: the few items that an operator asks for, found whatever the history holds.
+`work_item_predecessor`: an item has one successor; most have none, and cost it nothing."""
 
 work_ready = sa.Table(
     "work_ready",

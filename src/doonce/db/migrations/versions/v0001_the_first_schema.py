@@ -202,6 +202,7 @@ def _effect_attempt() -> None:
         sa.Column("id", TEXT, nullable=False),
         sa.Column("kind", TEXT, nullable=False),
         sa.Column("subject_id", TEXT, nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("work_id", TEXT, nullable=False),
         sa.Column("operation", TEXT, nullable=False),
         sa.Column("state", TEXT, nullable=False),
@@ -226,15 +227,7 @@ def _effect_attempt() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("effect_attempt_pk")),
         postgresql_with={"fillfactor": "45"},
     )
-    op.create_index(
-        "effect_attempt_open",
-        "effect_attempt",
-        ["subject_id"],
-        unique=True,
-        postgresql_where=sa.text("outcome IS NULL"),
-        sqlite_where=sa.text("outcome IS NULL"),
-    )
-    op.create_index("effect_attempt_subject_id", "effect_attempt", ["subject_id"], unique=False)
+    op.create_index("effect_attempt_number", "effect_attempt", ["subject_id", "number"], unique=True)
 
 
 def _handoff() -> None:
@@ -400,8 +393,15 @@ def _work_item() -> None:
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("work_item_pk")),
-        sa.UniqueConstraint("predecessor", name=op.f("work_item_predecessor_key")),
         postgresql_with={"fillfactor": "45"},
+    )
+    op.create_index(
+        "work_item_predecessor",
+        "work_item",
+        ["predecessor"],
+        unique=True,
+        postgresql_where=sa.text("predecessor IS NOT NULL"),
+        sqlite_where=sa.text("predecessor IS NOT NULL"),
     )
     op.create_index(
         "work_item_reconciles",
