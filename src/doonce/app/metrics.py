@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-Child = TypeVar("Child", Counter, Histogram)
 FLUSH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Labelled(dict[tuple[str, ...], Child], Generic[Child]):
+class Labelled(dict[tuple[str, ...], Any]):
     """The children of one metric by their labels, each looked up in the metric only once."""
 
-    def __init__(self, metric: Child) -> None:
+    def __init__(self, metric: Counter | Histogram) -> None:
         super().__init__()
         self._metric = metric
 
-    def __missing__(self, labels: tuple[str, ...]) -> Child:
-        child: Child = self._metric.labels(*labels)
-        self[labels] = child
+    def __missing__(self, labels: tuple[str, ...]) -> Any:
+        child = self[labels] = self._metric.labels(*labels)
         return child
 
 
