@@ -18,8 +18,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
-from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.util import greenlet_spawn
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
 from doonce.db import postgresql, sidefile, sqlite
@@ -73,15 +73,20 @@ async def _run_on_postgresql(database: Database, work: Callable[[sa.Connection],
             },
         )
 
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
-    try:
-        async with engine.connect() as connection:
-            result = await connection.run_sync(work)
+    def create() -> Any:
+        return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect)
+
+    # the asynchronous engine is this and the whole object mapper, which no worker needs in its memory
+    engine = sa.create_engine("postgresql+asyncpg://", creator=create, poolclass=NullPool)
+
+    def run_within() -> T:
+        with engine.connect() as connection:
+            result = work(connection)
             if write:
-                await connection.commit()
+                connection.commit()
             return result
-    finally:
-        await engine.dispose()
+
+    return await greenlet_spawn(run_within)
 
 
 def _run_on_sqlite(driver: sqlite.SqliteDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
