@@ -24,10 +24,10 @@ demo: venv-demo
 	$(BIN)/doonce demo $(if $(filter-out 0,$(KEEP)),--keep)
 
 check: lint types imports
-	$(BIN)/python -m pytest -q -n 2 -m "not postgresql" $(wildcard tests/unit tests/store)
+	$(BIN)/python -m pytest -q -n 2 -m "not postgresql and not mariadb" $(wildcard tests/unit tests/store)
 
 test: lint types imports
-	scripts/postgres.sh run scripts/tests.sh $(BIN)/python
+	scripts/postgres.sh run scripts/mariadb.sh run scripts/tests.sh $(BIN)/python
 
 lint: venv-dev
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ imports: venv-dev
 	$(BIN)/lint-imports --no-logo
 
 kill: venv-dev
-	scripts/postgres.sh run $(BIN)/python -m pytest -m kill --kill-seeds $(N) tests
+	scripts/postgres.sh run scripts/mariadb.sh run $(BIN)/python -m pytest -m kill --kill-seeds $(N) tests
 
 bench: venv-bench
 	mkdir -p var

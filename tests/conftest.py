@@ -7,11 +7,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from psycopg import sql
 
 from doonce.base.ids import new_token
 
 POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres"}
+MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kill")
         if POSTGRES_FIXTURES & fixtures or "postgresql" in item.name.lower():
             item.add_marker("postgresql")
+        if MARIADB_FIXTURES & fixtures or "mariadb" in item.name.lower():
+            item.add_marker("mariadb")
 
 
 @pytest.fixture(scope="session")
@@ -66,15 +70,45 @@ def fresh_postgres(postgres_url: str, made_databases: list[str]) -> str:
     return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{database}"))
 
 
+@pytest.fixture(scope="session")
+def mariadb_url() -> str:
+    """The server for tests, by the URL of a user who may create databases. Never skips."""
+    url = os.environ.get("DOONCE_TEST_MARIADB", "")
+    if not url:
+        pytest.fail("DOONCE_TEST_MARIADB names no server; `make test` starts one", pytrace=False)
+    return url
+
+
+@pytest.fixture
+def fresh_mariadb(mariadb_url: str) -> Iterator[str]:
+    """The URL of a new, empty MariaDB database."""
+    server = sa.make_url(mariadb_url)
+    engine = sa.create_engine(server.set(drivername="mysql+pymysql"), poolclass=sa.pool.NullPool)
+    name = f"test_{new_token()}"
+    with engine.connect() as connection:
+        connection.execute(sa.schema.CreateSchema(name))
+    yield server.set(database=name).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.execute(sa.schema.DropSchema(name))
+
+
 @pytest.fixture
 def sqlite_path(tmp_path: Path) -> Path:
     """Where a new SQLite database may be made; no such file yet."""
     return tmp_path / "test.db"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ]
+)
 def database_url(request: pytest.FixtureRequest) -> str:
     """The URL of a new, empty database: the test runs once on each engine."""
     if request.param == "postgresql":
         return str(request.getfixturevalue("fresh_postgres"))
+    if request.param == "mariadb":
+        return str(request.getfixturevalue("fresh_mariadb"))
     return f"sqlite:///{request.getfixturevalue('sqlite_path')}"

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from tests.conformance.running import conformance
 
 from doonce.conformance.cases import CASES
@@ -16,6 +17,13 @@ def left_behind(url: str) -> list[str]:
     """What is in the database, or in the folder of its file."""
     if url.startswith("sqlite"):
         return sorted(path.name for path in Path(urlsplit(url).path).parent.iterdir())
+    if url.startswith("mysql"):
+        engine = sa.create_engine(sa.make_url(url).set(drivername="mysql+pymysql"))
+        made = [
+            name for name in sa.inspect(engine).get_schema_names() if name.startswith("doonce_conformance_")
+        ]
+        engine.dispose()
+        return made
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema)'"

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 import psycopg
 import pytest
+import sqlalchemy as sa
 from psycopg import sql
 from tests.conformance.running import conformance
 
@@ -17,7 +18,7 @@ from doonce.base.ids import new_token
 from doonce.conformance.jobs import ClaimJob, Place
 from doonce.conformance.model import Broken
 from doonce.conformance.processes import processes
-from doonce.conformance.scratch import PREFIX, Scratch, scratch
+from doonce.conformance.scratch import MARKER, PREFIX, Scratch, scratch
 from doonce.db.statement import DialectName
 
 
@@ -28,6 +29,12 @@ def mark(url: str, name: str, guard: str) -> None:
         with sqlite3.connect(Path(parts.path).with_name(name)) as file:
             file.execute("UPDATE doonce_conformance SET guard = ?", (guard,))
         file.close()
+        return
+    if parts.scheme == "mysql":
+        engine = sa.create_engine(sa.make_url(url).set(drivername="mysql+pymysql", database=name))
+        with engine.begin() as connection:
+            connection.execute(MARKER.update().values(guard=guard))
+        engine.dispose()
         return
     with psycopg.connect(url) as connection:
         connection.execute(
@@ -87,6 +94,24 @@ async def test_a_user_who_may_not_create_is_refused(fresh_postgres: str) -> None
             assert "GRANT CREATE" in refused.value.hint
         finally:
             server.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(user)))
+
+
+async def test_a_user_of_mariadb_who_may_not_create_is_refused(fresh_mariadb: str) -> None:
+    place = sa.make_url(fresh_mariadb)
+    user = f"reader_{new_token()[:16]}"
+    engine = sa.create_engine(place.set(drivername="mysql+pymysql"))
+    with engine.begin() as server:
+        server.exec_driver_sql(f"CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'reader'")
+        server.exec_driver_sql(f"GRANT SELECT ON {place.database}.* TO {user}@'127.0.0.1'")
+        try:
+            url = place.set(username=user, password="reader").render_as_string(hide_password=False)
+            with pytest.raises(Forbidden, match="may not create a database") as refused:
+                async with scratch(url):
+                    pass
+            assert "GRANT ALL" in refused.value.hint
+        finally:
+            server.exec_driver_sql(f"DROP USER {user}@'127.0.0.1'")
+    engine.dispose()
 
 
 @pytest.mark.process

@@ -19,7 +19,11 @@ KEY_FILE: Final = "doonce.keys"
 def open_from(settings: Settings) -> Database:
     """The database of these settings; nothing is connected yet."""
     database = open_database(
-        settings.database, settings=settings.retry, postgresql=settings.postgresql, sqlite=settings.sqlite
+        settings.database,
+        settings=settings.retry,
+        postgresql=settings.postgresql,
+        sqlite=settings.sqlite,
+        mysql=settings.mysql,
     )
     database.points = Points(settings.armed_point())
     return database

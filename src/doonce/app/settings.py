@@ -17,6 +17,7 @@ from doonce.base.secrets import Secret
 from doonce.catalog.compile import OriginPolicy
 from doonce.db.database import RetrySettings
 from doonce.db.durability import DurabilitySettings
+from doonce.db.mysql import MysqlSettings
 from doonce.db.points import ArmedPoint, PointAction
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sqlite import SqliteSettings
@@ -139,6 +140,7 @@ class Settings(Part, frozen=True, kw_only=True):
     client: ClientSettings = ClientSettings()
     postgresql: PostgresqlSettings = PostgresqlSettings()
     sqlite: SqliteSettings = SqliteSettings()
+    mysql: MysqlSettings = MysqlSettings()
     durability: DurabilitySettings = DurabilitySettings()
     retry: RetrySettings = RetrySettings()
     testing: bool = False

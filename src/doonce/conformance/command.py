@@ -36,8 +36,8 @@ async def conformance(
     Parameters
     ----------
     url
-        The database. On PostgreSQL a schema is made in it, on SQLite a file beside the file of the URL; nothing else
-        is read or written.
+        The database. On PostgreSQL a schema is made in it, on MariaDB a database beside it, on SQLite a file beside the
+        file of the URL; nothing else is read or written.
     """
     logs.configure(LogFormat.CONSOLE, level=logging.CRITICAL)  # what a case provokes is no news
     if json:

@@ -9,6 +9,7 @@ from doonce.base.secrets import Secret
 from doonce.conformance.jobs import Place
 from doonce.conformance.scratch import DEPLOYMENT, Scratch
 from doonce.db.database import Database, open_database
+from doonce.db.mysql import MysqlSettings
 from doonce.db.points import ArmedPoint, PointAction, Points
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.effects.caller import DispatchSettings
@@ -30,7 +31,11 @@ class ScopedEngine(Engine):
 
 def open_scratch(url: str, kill_at: str = "") -> Database:
     """The scratch database; at the named point its process kills itself."""
-    database = open_database(url, postgresql=PostgresqlSettings(idle_in_transaction_timeout_ms=2_000))
+    database = open_database(
+        url,
+        postgresql=PostgresqlSettings(idle_in_transaction_timeout_ms=2_000),
+        mysql=MysqlSettings(idle_in_transaction_timeout_seconds=2),
+    )
     if kill_at:
         database.points = Points(ArmedPoint(kill_at, PointAction.KILL))
     return database

@@ -14,7 +14,7 @@ ROLLBACK: Final = "rollback"
 LEGACY_OUTCOMES: Final = "legacy outcomes"
 REFRESH: Final = "token refresh"
 REPLAY: Final = "replay of dead work"
-MYSQL_WIRE: Final = "the MySQL-wire engine"
+TIDB: Final = "TiDB"
 QUOTA: Final = "replica quota"
 
 LINES: Final = (
@@ -40,7 +40,7 @@ LINES: Final = (
     Line("Cancellation and graceful drain", ("cancel-waiting", "cancel-running", "drain")),
     Line("Dead work is replayed only with authorization", missing=REPLAY),
     Line("No secret or payload in logs, metrics or operator summaries", ("no-leaks",)),
-    Line("Many processes, on TiDB as well", ("many-processes",), missing=MYSQL_WIRE),
+    Line("Many processes, on TiDB as well", ("many-processes",), missing=TIDB),
     Line("No mixed binding revision", ("no-mixed-view",)),
     Line(
         "One external attempt for an ambiguous write",

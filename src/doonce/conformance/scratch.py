@@ -1,7 +1,8 @@
 """The place where conformance works: made by it, marked by it, and the only thing that it ever writes or drops.
 
-On PostgreSQL a schema in the database of the URL, on SQLite a file in the folder of the URL's file. Its name has a
-fixed prefix and a random guard, and a row inside repeats the guard: what lacks any of them is refused.
+On PostgreSQL a schema in the database of the URL, on the MySQL wire a database beside it, on SQLite a file in the
+folder of the URL's file. Its name has a fixed prefix and a random guard, and a row inside repeats the guard: what lacks
+any of them is refused.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from doonce.base.ids import new_token
 from doonce.db import maintenance
 from doonce.db.database import open_database, safe_url
 from doonce.db.migrate import migrate
+from doonce.db.mysql_faults import DENIED, code_of
 from doonce.db.statement import DialectName
 from doonce.ownership import store as ownership
 
 PREFIX: Final = "doonce_conformance_"
 DEPLOYMENT: Final = "conformance"
-MARKER: Final = sa.Table("doonce_conformance", sa.MetaData(), sa.Column("guard", sa.Text(), primary_key=True))
+MARKER: Final = sa.Table(
+    "doonce_conformance", sa.MetaData(), sa.Column("guard", sa.String(64), primary_key=True)
+)
 """Holds exactly one row, the guard: in no other schema and no other file."""
 
 MAY_CREATE: Final = sa.text("SELECT has_database_privilege(current_database(), 'CREATE')")
@@ -34,7 +38,7 @@ MAY_CREATE: Final = sa.text("SELECT has_database_privilege(current_database(), '
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A scratch place by its URL; `name` is the schema or file, `guard` what its marker must say."""
+    """A scratch place by its URL; `name` is the schema, database or file, `guard` what its marker must say."""
 
     url: str
     home: str
@@ -47,6 +51,10 @@ class Scratch:
         if self.name.removesuffix(".db") != f"{PREFIX}{self.guard}":
             raise Conflict(f"{self.name} is not a scratch place of conformance; nothing was touched")
         if self.dialect is DialectName.SQLITE and not _file_of(self.url).exists():
+            raise Conflict(f"{self.name} is gone")
+        if self.dialect is DialectName.MYSQL and self.name not in await maintenance.run(
+            self.home, _databases, write=False
+        ):
             raise Conflict(f"{self.name} is gone")
         if await maintenance.run(self.url, _guards, write=False) != [self.guard]:
             raise Conflict(f"{self.name} does not have the mark of this run; nothing was touched")
@@ -93,17 +101,33 @@ async def _make(url: str) -> Scratch:
     else:
         name = f"{PREFIX}{guard}"
         await maintenance.run(url, lambda connection: _make_schema(connection, name, url), write=True)
-        place = parsed.update_query_dict({"search_path": name})
+        at_mysql = dialect is DialectName.MYSQL
+        place = parsed.set(database=name) if at_mysql else parsed.update_query_dict({"search_path": name})
     return Scratch(place.render_as_string(hide_password=False), url, name, guard, dialect)
 
 
 def _make_schema(connection: sa.Connection, name: str, url: str) -> None:
+    if connection.dialect.name == "mysql":
+        _make_database(connection, name, url)
+        return
     if not connection.execute(MAY_CREATE).scalar_one():
         raise Forbidden(
             f"this user may not create a schema in {safe_url(url)}",
             hint="GRANT CREATE ON DATABASE to it, or give another user; doonce itself needs it to migrate",
         )
     connection.execute(sa.schema.CreateSchema(name))
+
+
+def _make_database(connection: sa.Connection, name: str, url: str) -> None:
+    try:
+        connection.execute(sa.schema.CreateSchema(name))
+    except sa.exc.OperationalError as error:
+        if code_of(error.orig or error) not in DENIED:
+            raise
+        raise Forbidden(
+            f"this user may not create a database beside {safe_url(url)}",
+            hint=r"GRANT ALL PRIVILEGES ON `doonce\_conformance\_%`.* to it, or give another user",
+        ) from error
 
 
 def _mark(connection: sa.Connection, guard: str) -> None:
@@ -117,6 +141,10 @@ def _guards(connection: sa.Connection) -> list[str]:
     return list(connection.execute(sa.select(MARKER.c.guard)).scalars())
 
 
+def _databases(connection: sa.Connection) -> list[str]:
+    return list(sa.inspect(connection).get_schema_names())
+
+
 async def _remove(made: Scratch) -> None:
     if made.dialect is DialectName.SQLITE:
         file = _file_of(made.url)
@@ -127,7 +155,7 @@ async def _remove(made: Scratch) -> None:
 
 
 def _drop_schema(connection: sa.Connection, name: str) -> None:
-    connection.execute(sa.schema.DropSchema(name, cascade=True))
+    connection.execute(sa.schema.DropSchema(name, cascade=connection.dialect.name != "mysql"))
 
 
 def _file_of(url: str) -> Path:

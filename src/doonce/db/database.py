@@ -23,6 +23,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
+from doonce.db.mysql import MysqlDriver, MysqlSettings
 from doonce.db.points import Points
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
@@ -31,6 +32,7 @@ from doonce.db.transaction import FetchThenClock, Notify, ReadClock, Txn
 from doonce.db.wakeups import Wakeups
 
 T = TypeVar("T")
+URLS = "use sqlite:///path/to/file.db, postgresql://user@host/name or mysql://user@host/name"
 
 
 class Driver(Protocol):
@@ -212,7 +214,7 @@ class Database:
         if isinstance(fault, SchemaFault):
             return Unavailable(
                 f"the database is not what this release needs: {fault}",
-                hint="run `doonce migrate` with this URL",
+                hint=fault.hint or "run `doonce migrate` with this URL",
             )
         return fault
 
@@ -238,14 +240,13 @@ def open_database(
     settings: RetrySettings | None = None,
     postgresql: PostgresqlSettings | None = None,
     sqlite: SqliteSettings | None = None,
+    mysql: MysqlSettings | None = None,
 ) -> Database:
-    """A database by URL: `sqlite:///path` or `postgresql://user@host/name`. Nothing is opened yet."""
+    """A database by URL, as `URLS` shows them. Nothing is opened yet. Raises `Invalid` for what is none."""
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError as error:
-        raise Invalid(
-            "this is not a database URL", hint="use sqlite:///path/to/file.db or postgresql://user@host/name"
-        ) from error
+        raise Invalid("this is not a database URL", hint=URLS) from error
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
@@ -256,9 +257,11 @@ def open_database(
     if backend in ("postgresql", "postgres"):
         plain = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
         return Database(url, PostgresqlDriver(plain, postgresql or PostgresqlSettings()), settings)
-    raise Invalid(
-        f"the engine {backend!r} is not supported", hint="use sqlite:///path or postgresql://user@host/name"
-    )
+    if backend in ("mysql", "mariadb"):
+        if not parsed.database:
+            raise Invalid("this URL names no database", hint="use mysql://user@host/name")
+        return Database(url, MysqlDriver(url, mysql or MysqlSettings()), settings)
+    raise Invalid(f"the engine {backend!r} is not supported", hint=URLS)
 
 
 def safe_url(url: str) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import asyncpg
 import sqlalchemy as sa
 
 from doonce.base.errors import DoonceError, Unavailable
@@ -21,6 +21,8 @@ from doonce.db import incarnation, sidefile
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault, Disconnected
 from doonce.db.incarnation import Declaration, Incarnation, NewIncarnation, Place
+from doonce.db.mysql import MysqlDriver
+from doonce.db.mysql_server import VARIABLES, judge_durability
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.schema import IDENTITY
 from doonce.db.sqlite import SqliteDriver
@@ -38,6 +40,8 @@ def _settings(dialect: Dialect) -> sa.ClauseElement:
         return sa.select(
             sa.column("journal_mode", IDENTITY), sa.column("synchronous", sa.Integer())
         ).select_from(sa.table("pragma_journal_mode").join(sa.table("pragma_synchronous"), sa.true()))
+    if dialect.name is DialectName.MYSQL:
+        return sa.text(VARIABLES)
     return sa.select(
         sa.literal_column("pg_is_in_recovery()", sa.Boolean()).label("in_recovery"),
         *[sa.literal_column(f"current_setting('{name}')", IDENTITY).label(name) for name in SETTINGS_READ],
@@ -47,8 +51,11 @@ def _settings(dialect: Dialect) -> sa.ClauseElement:
 SETTINGS = Statement("durability.settings", _settings)
 
 
-def judge_settings(dialect: DialectName, row: Row, *, replicated: bool) -> list[str]:
+def judge_settings(dialect: DialectName, rows: Sequence[Row], *, replicated: bool) -> list[str]:
     """What keeps this connection from being trusted with a commit (PROTOCOL S1); empty if nothing does."""
+    if dialect is DialectName.MYSQL:
+        return judge_durability({row[0].lower(): str(row[1]) for row in rows}, replicated=replicated)
+    row = rows[0]
     if dialect is DialectName.SQLITE:
         faults = (
             [] if row["journal_mode"] == "wal" else [f"its journal mode is {row['journal_mode']}, not wal"]
@@ -103,7 +110,7 @@ class Durability:
         self.settings = settings or DurabilitySettings()
         self._database = database
         self._pinned: Incarnation | None = None
-        if isinstance(database.driver, PostgresqlDriver):
+        if isinstance(database.driver, PostgresqlDriver | MysqlDriver):
             database.driver.admit = self.admit
 
     async def check(self) -> None:
@@ -146,28 +153,28 @@ class Durability:
         await self.check()
         return accepted
 
-    async def admit(self, connection: asyncpg.Connection[Any]) -> None:
-        """Check a new PostgreSQL connection before its first transaction.
+    async def admit(self, connection: Any) -> None:
+        """Check a server's new connection before its first transaction.
 
         Another incarnation behind it closes the gate before anything can commit there. Raises `Disconnected` when its
         settings would lose commits: then no transaction runs on it.
         """
-        compiled = SETTINGS.postgresql
-        row = await connection.fetchrow(compiled.text, *compiled.arguments({}))
-        faults = judge_settings(DialectName.POSTGRESQL, row, replicated=self.settings.replicated)
+        dialect = self._database.dialect
+        rows = await _ask(connection, dialect, SETTINGS)
+        faults = judge_settings(dialect, rows, replicated=self.settings.replicated)
         if faults:
             self.gate.set(f"the database may lose commits: {'; '.join(faults)}")
             raise Disconnected(self.gate.reason)
         if self._pinned is not None:
-            found = await _drive(connection, incarnation.place(DialectName.POSTGRESQL, None))
+            found = await _drive(connection, dialect, incarnation.place(dialect, None))
             doubt = self._doubt(found, self._pinned)
             if doubt:
                 self.gate.set(doubt)
 
     def _examine(self) -> Txn[Examined]:
         dialect = self._database.dialect
-        row = (yield from fetch(SETTINGS))[0]
-        faults = judge_settings(dialect, row, replicated=self.settings.replicated)
+        rows = yield from fetch(SETTINGS)
+        faults = judge_settings(dialect, rows, replicated=self.settings.replicated)
         if faults:
             return Examined(tuple(faults), None, None)
         pinned = yield from incarnation.newest()
@@ -180,6 +187,11 @@ class Durability:
             return _doubt_by_side_file(driver.path, pinned)
         if found.identity != pinned.place.identity:
             return _with_mend("this is another database than the one that was pinned")
+        if found.timeline != pinned.place.timeline and isinstance(driver, MysqlDriver):
+            return _with_mend(
+                f"the tables of this database were {pinned.place.timeline}, and now {found.timeline}: "
+                "a copy was put in their place"
+            )
         if found.timeline != pinned.place.timeline:
             return _with_mend(
                 f"the database went from timeline {pinned.place.timeline} to {found.timeline}: "
@@ -215,7 +227,13 @@ def _remember(path: Path, identity: str) -> None:
         sidefile.forget_older(side)
 
 
-async def _drive(connection: asyncpg.Connection[Any], transaction: Txn[Place]) -> Place:
+async def _ask(connection: Any, dialect: DialectName, statement: Statement) -> list[Row]:
+    """The rows of a statement without parameters, on a connection as its own driver has it."""
+    rows: list[Row] = await connection.fetch(statement.on(dialect).text)
+    return rows
+
+
+async def _drive(connection: Any, dialect: DialectName, transaction: Txn[Place]) -> Place:
     """Carry out a transaction of plain reads on a connection that is not in the pool yet."""
     value: Any = None
     while True:
@@ -226,5 +244,4 @@ async def _drive(connection: asyncpg.Connection[Any], transaction: Txn[Place]) -
             return found
         if not isinstance(call, Fetch):
             raise TypeError(f"only reads are for a connection outside the pool: {call!r}")
-        compiled = call.statement.postgresql
-        value = await connection.fetch(compiled.text, *compiled.arguments(call.params))
+        value = await _ask(connection, dialect, call.statement)

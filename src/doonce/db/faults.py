@@ -28,7 +28,14 @@ class OutOfSpace(DatabaseFault):
 
 
 class SchemaFault(DatabaseFault):
-    """Proven rollback: a table or column is missing, or this user may not touch it."""
+    """Proven rollback: a table or column is missing, or this user may not touch it, or the server cannot serve.
+
+    `hint` says what to do, where it is not a migration.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class CommitUnknown(DatabaseFault):

@@ -2,7 +2,9 @@
 
 A failover, or a copy put back, may lack the newest commits, a dispatch mark among them (PROTOCOL S2). On PostgreSQL an
 incarnation is the system's identifier and the timeline, which a promotion or a recovery to a point in time moves on. On
-SQLite it is a random id, in the database and in the side file of each host that pinned it.
+SQLite it is a random id, in the database and in the side file of each host that pinned it. The MySQL wire has neither
+timeline nor identifier of the data: there it is the server's own number, which servers of one replication must not
+share, and the moment when that server made the file of the pins, which every restored copy makes anew.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, TEXT, metadata
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
 
 LOCK: Final = "incarnation"
+SERVER_NUMBERS: Final = "SHOW GLOBAL VARIABLES WHERE variable_name IN ('server_id', 'server_uuid')"
+"""MySQL has both; MariaDB the number alone, and a `server_uid` that depends on the network card."""
 
 database_incarnation = sa.Table(
     "database_incarnation",
@@ -28,7 +32,7 @@ database_incarnation = sa.Table(
     sa.Column("timeline", IDENTITY, nullable=False),
     sa.Column("declaration", IDENTITY, nullable=False),
     sa.Column("operator", IDENTITY, nullable=False),
-    sa.Column("reason", IDENTITY, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
     sa.Column("declared_at", MICROSECONDS, nullable=False),
 )
 """The incarnations that were accepted, append-only; the newest is pinned."""
@@ -113,6 +117,20 @@ TIMELINE = Statement(
 )
 
 
+SERVER = Statement("incarnation.server", lambda dialect: sa.text(SERVER_NUMBERS))
+MADE_AT = Statement(
+    "incarnation.made_at",
+    lambda dialect: (
+        sa.select(sa.column("create_time", sa.DateTime()))
+        .select_from(sa.table("tables", schema="information_schema"))
+        .where(
+            sa.literal_column("table_schema = DATABASE()"),
+            sa.literal_column("table_name = 'database_incarnation'"),
+        )
+    ),
+)
+
+
 def place(dialect: DialectName, pinned: Incarnation | None) -> Txn[Place]:
     """What the engine says that it is; on SQLite what the database itself has pinned, since nothing else is known.
 
@@ -121,10 +139,18 @@ def place(dialect: DialectName, pinned: Incarnation | None) -> Txn[Place]:
     """
     if dialect is DialectName.SQLITE:
         return pinned.place if pinned is not None else Place("", "")
+    if dialect is DialectName.MYSQL:
+        return (yield from _place_on_mysql())
     permitted = (yield from fetch(MAY_READ_IDENTIFIER))[0][0]
     identity = (yield from fetch(IDENTIFIER if permitted else DATABASE_OID))[0][0]
     timeline = (yield from fetch(TIMELINE))[0][0]
     return Place(identity, timeline)
+
+
+def _place_on_mysql() -> Txn[Place]:
+    numbers = {row[0].lower(): str(row[1]) for row in (yield from fetch(SERVER))}
+    made_at = (yield from fetch(MADE_AT))[0][0]
+    return Place(f"server:{numbers.get('server_uuid', '')}:{numbers['server_id']}", f"made:{made_at}")
 
 
 def newest() -> Txn[Incarnation | None]:

@@ -8,36 +8,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import asyncpg
 import sqlalchemy as sa
+from asyncmy.errors import MySQLError
+from sqlalchemy.dialects import mysql as mysql_dialect
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.pool import NullPool
 from sqlalchemy.util import greenlet_spawn
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
-from doonce.db import postgresql, sidefile, sqlite
+from doonce.db import mysql, mysql_faults, mysql_server, postgresql, sidefile, sqlite
 from doonce.db.database import Database, open_database, safe_url
-from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace
-from doonce.db.statement import DialectName
+from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace, SchemaFault
+from doonce.db.statement import Compiled, DialectName
 from doonce.db.transaction import (
     Fetch,
     FetchThenClock,
     InsertMany,
     LockNames,
     Notify,
+    Params,
     ReadClock,
     Txn,
     lock_number,
 )
 
 T = TypeVar("T")
+FOR_DEFINITIONS: Final = "SET SESSION lock_wait_timeout = %s, default_storage_engine = InnoDB"
 LOCK_TIMEOUT_MS: Final = 60_000
 """How long a migration waits for another one, or for a running transaction to leave a table."""
 
@@ -52,10 +57,12 @@ async def run(url: str, work: Callable[[sa.Connection], T], *, write: bool) -> T
     try:
         if isinstance(database.driver, sqlite.SqliteDriver):
             return await asyncio.to_thread(_run_on_sqlite, database.driver, work, write)
+        if isinstance(database.driver, mysql.MysqlDriver):
+            return await _run_on_mysql(database.driver, work, write)
         return await _run_on_postgresql(database, work, write)
     except sa.exc.DBAPIError as error:
         raise _translate(database, _fault(database, error.orig or error)) from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error) as error:
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, MySQLError, sqlite3.Error) as error:
         raise _translate(database, _fault(database, error)) from error
     except DatabaseFault as fault:
         raise _translate(database, fault) from fault
@@ -76,17 +83,47 @@ async def _run_on_postgresql(database: Database, work: Callable[[sa.Connection],
     def create() -> Any:
         return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect)
 
-    # the asynchronous engine is this and the whole object mapper, which no worker needs in its memory
     engine = sa.create_engine("postgresql+asyncpg://", creator=create, poolclass=NullPool)
+    return await greenlet_spawn(_run_within, engine, work, write)
 
-    def run_within() -> T:
-        with engine.connect() as connection:
-            result = work(connection)
-            if write:
-                connection.commit()
-            return result
 
-    return await greenlet_spawn(run_within)
+def _run_within(engine: sa.Engine, work: Callable[[sa.Connection], T], write: bool) -> T:
+    """Over an asynchronous driver, within a greenlet.
+
+    SQLAlchemy's asynchronous engine is this and its whole object mapper, which no worker needs in its memory.
+    """
+    with engine.connect() as connection:
+        result = work(connection)
+        if write:
+            connection.commit()
+        return result
+
+
+def _no_names_of_keys(record: logging.LogRecord) -> bool:
+    """The server keeps no names of primary keys, and says so of each that is made."""
+    return "ignored for PRIMARY key" not in record.getMessage()
+
+
+async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
+    logging.getLogger("asyncmy").addFilter(_no_names_of_keys)
+    engine = sa.create_engine(
+        driver.url.set(drivername="mysql+asyncmy").update_query_dict({"charset": "utf8mb4"}),
+        poolclass=NullPool,
+        isolation_level="READ COMMITTED",
+        connect_args={"connect_timeout": driver.settings.connect_timeout_seconds},
+    )
+
+    def configured(connection: sa.Connection) -> T:
+        seconds = LOCK_TIMEOUT_MS // 1000
+        connection.exec_driver_sql(mysql.SESSION, (seconds,))
+        connection.exec_driver_sql(FOR_DEFINITIONS, (seconds,))
+        said = connection.exec_driver_sql(mysql_server.VARIABLES).all()
+        why, mend = mysql_server.refusal({name.lower(): str(value) for name, value in said})
+        if why:
+            raise SchemaFault(why, mend)
+        return work(connection)
+
+    return await greenlet_spawn(_run_within, engine, configured, write)
 
 
 def _run_on_sqlite(driver: sqlite.SqliteDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
@@ -124,7 +161,7 @@ def _open(path: Path, write: bool) -> sqlite3.Connection:
 class _Row:
     """A row as both drivers give it: read by position or by name, and iterable."""
 
-    def __init__(self, row: sa.Row[Any], names: tuple[str, ...]) -> None:
+    def __init__(self, row: Iterable[Any], names: tuple[str, ...]) -> None:
         self._values = tuple(row)
         self._names = names
 
@@ -151,17 +188,16 @@ def drive(connection: sa.Connection, transaction: Txn[T]) -> T:
 def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> Any:
     if isinstance(call, Fetch):
         compiled = call.statement.on(dialect)
+        if dialect is DialectName.MYSQL:
+            return _fetch_on_mysql(connection, compiled, call.params)
         result = connection.exec_driver_sql(compiled.text, tuple(compiled.arguments(call.params)))
         return [_Row(row, tuple(result.keys())) for row in result] if result.returns_rows else []
     if isinstance(call, InsertMany):
-        insert: Any = sqlite_dialect.insert if dialect is DialectName.SQLITE else postgresql_dialect.insert
-        statement = insert(call.table)
         rows = [dict(zip(call.columns, row, strict=True)) for row in call.rows]
-        connection.execute(statement.on_conflict_do_nothing() if call.skip_conflicts else statement, rows)
+        connection.execute(_insert(dialect, call), rows)
         return None
     if isinstance(call, ReadClock):
-        text = sqlite.ADVANCE_CLOCK if dialect is DialectName.SQLITE else postgresql.CLOCK
-        return connection.exec_driver_sql(text).scalar_one()
+        return connection.exec_driver_sql(CLOCKS[dialect]).scalar_one()
     if isinstance(call, FetchThenClock):
         rows = _carry_out(connection, dialect, Fetch(call.statement, call.params))
         return rows, _carry_out(connection, dialect, ReadClock())
@@ -169,15 +205,45 @@ def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> An
         if dialect is DialectName.POSTGRESQL:
             for number in sorted({lock_number(name) for name in call.names}):
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+        if dialect is DialectName.MYSQL:
+            text, arguments = mysql.fencing(sorted(call.names), range(mysql.FENCE_SLOTS))
+            connection.exec_driver_sql(text.replace("?", "%s"), tuple(arguments))
         return None
     if isinstance(call, Notify):
         return None  # nobody waits for a migration
     raise TypeError(f"not a statement: {call!r}")
 
 
+CLOCKS: Final = {
+    DialectName.SQLITE: sqlite.ADVANCE_CLOCK,
+    DialectName.POSTGRESQL: postgresql.CLOCK,
+    DialectName.MYSQL: mysql.CLOCK,
+}
+
+
+def _insert(dialect: DialectName, call: InsertMany) -> Any:
+    if dialect is DialectName.MYSQL:
+        return mysql.insert_statement(mysql_dialect.insert(call.table), call)
+    on_sqlite = dialect is DialectName.SQLITE
+    insert: Any = sqlite_dialect.insert(call.table) if on_sqlite else postgresql_dialect.insert(call.table)
+    return insert.on_conflict_do_nothing() if call.skip_conflicts else insert
+
+
+def _fetch_on_mysql(connection: sa.Connection, compiled: Compiled, params: Params) -> list[_Row]:
+    """The driver of SQLAlchemy takes its parameters in the text, and gives identities as the bytes that they are."""
+    text = compiled.text.replace("%", "%%").replace("?", "%s") if compiled.slots else compiled.text
+    result = connection.exec_driver_sql(text, tuple(compiled.arguments(params)))
+    if not result.returns_rows:
+        return []
+    texts = mysql.text_positions(result.cursor.description)
+    return [_Row(mysql.decoded(tuple(row), texts), tuple(result.keys())) for row in result]
+
+
 def _fault(database: Database, error: BaseException) -> DatabaseFault:
     if database.dialect is DialectName.SQLITE:
         return sqlite.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
+    if database.dialect is DialectName.MYSQL:
+        return mysql_faults.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
     cause = error.__cause__ if isinstance(error.__cause__, asyncpg.PostgresError) else error
     return postgresql.classify(cause if isinstance(cause, Exception) else RuntimeError(str(cause)))
 
@@ -197,6 +263,8 @@ def _translate(database: Database, fault: DatabaseFault) -> DoonceError:
         return Unavailable(
             "the database cannot be reached", hint=f"check that {where} is up and accepts this user"
         )
+    if isinstance(fault, SchemaFault) and fault.hint:
+        return Unavailable(f"{where}: {fault}", hint=fault.hint)
     return Unavailable(
         f"{where} refused; everything was rolled back",
         hint="the log has the database's own words; then try again",

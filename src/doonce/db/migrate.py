@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from doonce.base.errors import Conflict, Unavailable
 from doonce.base.ids import new_token
 from doonce.db import incarnation, maintenance, sidefile, sqlite
+from doonce.db.faults import Contended
 from doonce.db.schema import metadata
 from doonce.db.statement import DialectName
 from doonce.db.transaction import Txn, lock_number
@@ -29,6 +30,11 @@ MIGRATIONS: Final = Path(__file__).with_name("migrations")
 VERSIONS: Final = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text()))
 STEP: Final = re.compile(r"v(\d{4})_\w+\.py")
 LOCK: Final = "migrate"
+LOCK_SECONDS: Final = 60
+MARK: Final = sa.Table(
+    "doonce_migrating", sa.MetaData(), sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=False)
+)
+"""On the MySQL wire: there while a migration runs, and after one that did not end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,9 @@ async def migrate(url: str, *, install: Callable[[], Txn[Any]]) -> MigrationRepo
     """Bring the database at `url` to this release's schema; repeating it changes nothing.
 
     The steps, the version, `install` (which gives families without an owner their first one, and must be idempotent)
-    and a fresh database's incarnation are one transaction: a crash leaves everything as it was. Of two processes at
-    once, one migrates and the other waits, then finds nothing to do.
+    and a fresh database's incarnation are one transaction: a crash leaves everything as it was. On the MySQL wire each
+    definition commits by itself, so there a step that did not come to its end is told apart, and refused from then on.
+    Of two processes at once, one migrates and the other waits, then finds nothing to do.
 
     Raises `Unavailable` for a schema that is newer than this release, `Conflict` for tables that are not ours and for a
     half-applied migration, both with what to do; nothing was changed then.
@@ -89,6 +96,8 @@ def head() -> str:
 def standing(connection: sa.Connection) -> Standing:
     """What the database behind this connection is."""
     tables = set(sa.inspect(connection).get_table_names())
+    if MARK.name in tables:
+        return Standing(Finding.HALF, None)
     ours = tables & set(metadata.tables)
     found = connection.execute(sa.select(VERSIONS.c.version_num)).all() if VERSION_TABLE in tables else []
     if not found:
@@ -104,16 +113,38 @@ def standing(connection: sa.Connection) -> Standing:
 
 
 def _upgrade(connection: sa.Connection, install: Callable[[], Txn[Any]], database_id: str) -> MigrationReport:
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock_number(LOCK))))
+    _lock(connection)
     found = standing(connection)
     _refuse(found)
     _note_if_older(connection, found)
-    applied = () if found.finding is Finding.CURRENT else run_steps(connection)
-    maintenance.drive(connection, install())
-    if found.finding is Finding.EMPTY:
-        _pin(connection, database_id)
+    with _marked(connection, found):
+        applied = () if found.finding is Finding.CURRENT else run_steps(connection)
+        maintenance.drive(connection, install())
+        if found.finding is Finding.EMPTY:
+            _pin(connection, database_id)
     return MigrationReport(found.revision, head(), applied)
+
+
+def _lock(connection: sa.Connection) -> None:
+    """Wait for any other migration of this database; the lock ends with the transaction, or with the connection."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock_number(LOCK))))
+    if connection.dialect.name == "mysql":
+        name = f"doonce:{lock_number(f'{LOCK}:{connection.engine.url.database}')}"
+        if not connection.execute(sa.select(sa.func.get_lock(name, LOCK_SECONDS))).scalar_one():
+            raise Contended("another migration of this database is under way")
+
+
+@contextmanager
+def _marked(connection: sa.Connection, found: Standing) -> Iterator[None]:
+    """Where definitions commit by themselves, a mark stands while the steps run, and stays if they do not end."""
+    if connection.dialect.name != "mysql" or found.finding is Finding.CURRENT:
+        yield
+        return
+    MARK.create(connection)
+    yield
+    connection.commit()
+    MARK.drop(connection)
 
 
 def run_steps(connection: sa.Connection) -> tuple[str, ...]:

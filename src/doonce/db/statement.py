@@ -21,6 +21,7 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.sql.expression import FromClause
 
 from doonce.db.arrays import integer_array, text_array
+from doonce.db.mysql_sql import MysqlText, batch_source, joined
 from doonce.db.transaction import Params
 
 
@@ -29,6 +30,7 @@ class DialectName(str, Enum):
 
     SQLITE = "sqlite"
     POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
 
 
 class Batch:
@@ -53,6 +55,8 @@ class Dialect:
             arrays = [array_parameter(f"{name}__{column}", kind) for column, kind in columns.items()]
             declared = [sa.column(column, kind) for column, kind in columns.items()]
             return Batch(sa.func.unnest(*arrays).table_valued(*declared).render_derived(name=name))
+        if self.name is DialectName.MYSQL:
+            return Batch(batch_source(name, columns))
         source = (
             sa.func.json_each(sa.bindparam(name, type_=sa.Text())).table_valued("value").alias(f"{name}_json")
         )
@@ -66,7 +70,7 @@ class Dialect:
 
     def greatest(self, *values: Any) -> sa.ColumnElement[Any]:
         """The largest of scalar values."""
-        return sa.func.greatest(*values) if self.name is DialectName.POSTGRESQL else sa.func.max(*values)
+        return sa.func.max(*values) if self.name is DialectName.SQLITE else sa.func.greatest(*values)
 
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
@@ -170,6 +174,11 @@ class Statement:
         return _compile(self.build, DialectName.POSTGRESQL)
 
     @cached_property
+    def mysql(self) -> Compiled:
+        """The form of the MySQL wire."""
+        return _compile(self.build, DialectName.MYSQL)
+
+    @cached_property
     def postgresql_then_clock(self) -> Compiled:
         """The PostgreSQL form of a locking select, with the time in each row's last column.
 
@@ -180,7 +189,13 @@ class Statement:
 
     def on(self, dialect: DialectName) -> Compiled:
         """The form for one dialect."""
-        return self.sqlite if dialect is DialectName.SQLITE else self.postgresql
+        match dialect:
+            case DialectName.SQLITE:
+                return self.sqlite
+            case DialectName.POSTGRESQL:
+                return self.postgresql
+            case DialectName.MYSQL:
+                return self.mysql
 
 
 def _then_clock(statement: sa.sql.ClauseElement) -> sa.Select[Any]:
@@ -210,12 +225,16 @@ def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
     """SQLAlchemy's compiler for a dialect, with the parameter style of the raw driver."""
     if name is DialectName.SQLITE:
         return sqlite.dialect(paramstyle="qmark")
+    if name is DialectName.MYSQL:
+        return MysqlText()
     return cast("sa.Dialect", postgresql_asyncpg.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
 
 
 def _compile(build: Build, name: DialectName) -> Compiled:
     dialect = Dialect(name)
     statement = build(dialect)
+    if name is DialectName.MYSQL:
+        statement = joined(statement)
     for element in visitors.iterate(statement):
         if isinstance(element, sa.BindParameter):
             element.required = (

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from doonce.base.errors import Unavailable
-from doonce.db import maintenance, migrate
+from doonce.db import maintenance, migrate, verify_mysql
 from doonce.db.migrate import Finding, Standing
-from doonce.db.schema import clock, metadata
+from doonce.db.schema import clock, is_made_on, metadata
 
 SHOWN_MAX = 5
 """Differences that an error's message names; `verify` returns all."""
@@ -58,6 +58,7 @@ class Shape:
     primary_key: tuple[str, ...] = ()
     keys: dict[Key, str] = field(default_factory=dict)
     foreign_keys: set[tuple[Any, ...]] = field(default_factory=set)
+    engine: str = ""
 
 
 async def verify(url: str) -> Verification:
@@ -89,7 +90,7 @@ def compare(connection: sa.Connection) -> Verification:
             differences.append(Difference(f"table {table.name}", "there", "missing"))
             continue
         differences += _compare_table(
-            table.name, expected_shape(table, connection.dialect), found_shape(table.name, inspector)
+            table.name, expected_shape(table, connection.dialect), found_shape(table.name, connection)
         )
     if clock.name in present:
         rows = connection.execute(sa.select(sa.func.count()).select_from(clock)).scalar_one()
@@ -130,35 +131,50 @@ def expected_shape(table: sa.Table, dialect: sa.Dialect) -> Shape:
             target = constraint.referred_table.name
             referred = tuple(element.column.name for element in constraint.elements)
             shape.foreign_keys.add((tuple(constraint.column_keys), target, referred))
+    if dialect.name == "mysql":
+        shape.engine = verify_mysql.ENGINE
     for index in table.indexes:
-        where = index.dialect_options[dialect.name].get("where")
+        if not is_made_on(index, dialect.name):
+            continue
+        where = index.dialect_options[dialect.name].get("where") if dialect.name != "mysql" else None
         columns = tuple(column.name for column in index.columns)
         shape.keys[Key(columns, bool(index.unique), _condition(where))] = str(index.name)
     return shape
 
 
-def found_shape(name: str, inspector: sa.Inspector) -> Shape:
+def found_shape(name: str, connection: sa.Connection) -> Shape:
     """What the database has."""
-    dialect = inspector.dialect
+    inspector, dialect = sa.inspect(connection), connection.dialect
     shape = Shape(primary_key=tuple(inspector.get_pk_constraint(name)["constrained_columns"]))
-    for column in inspector.get_columns(name):
-        default = "" if column.get("default") is None and not column.get("identity") else "a default"
-        shape.columns[column["name"]] = _column(
-            column["type"], dialect, nullable=column["nullable"], default=default
-        )
+    if dialect.name == "mysql":
+        shape.engine = verify_mysql.engine(connection, name)
+        shape.columns = verify_mysql.columns(connection, name)
+    else:
+        shape.columns = _found_columns(name, inspector)
     for unique in inspector.get_unique_constraints(name):
         shape.keys[Key(tuple(unique["column_names"]), unique=True)] = str(unique["name"])
     for index in inspector.get_indexes(name):
-        if index.get("duplicates_constraint"):
+        options = index.get("dialect_options", {})
+        if index.get("duplicates_constraint") and not options.get("mysql_length"):
             continue
         columns = tuple(column or "(expression)" for column in index["column_names"])
-        where = index.get("dialect_options", {}).get(f"{dialect.name}_where")
+        where = options.get("mysql_length") or options.get(f"{dialect.name}_where")
         shape.keys[Key(columns, bool(index["unique"]), _condition(where))] = str(index["name"])
     for key in inspector.get_foreign_keys(name):
         shape.foreign_keys.add(
             (tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]))
         )
     return shape
+
+
+def _found_columns(name: str, inspector: sa.Inspector) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for column in inspector.get_columns(name):
+        default = "" if column.get("default") is None and not column.get("identity") else "a default"
+        columns[column["name"]] = _column(
+            column["type"], inspector.dialect, nullable=column["nullable"], default=default
+        )
+    return columns
 
 
 def _column(kind: sa.types.TypeEngine[Any], dialect: sa.Dialect, *, nullable: bool, default: str) -> str:
@@ -175,6 +191,8 @@ def _compare_table(name: str, expected: Shape, found: Shape) -> Iterator[Differe
         wanted, there = expected.columns.get(column), found.columns.get(column)
         if wanted != there:
             yield Difference(f"column {name}.{column}", wanted or "absent", there or "missing")
+    if expected.engine != found.engine:
+        yield Difference(f"the storage engine of {name}", expected.engine, found.engine)
     if expected.primary_key != found.primary_key:
         yield Difference(
             f"the primary key of {name}", _listed(expected.primary_key), _listed(found.primary_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, TEXT, metadata
 
 effect_attempt = sa.Table(
     "effect_attempt",
@@ -17,7 +17,7 @@ effect_attempt = sa.Table(
     sa.Column("operation", IDENTITY, nullable=False),
     sa.Column("state", IDENTITY, nullable=False),
     sa.Column("outcome", IDENTITY),
-    sa.Column("reason", IDENTITY, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
     sa.Column("token", IDENTITY, nullable=False),
     sa.Column("epoch", COUNT, nullable=False),
     sa.Column("generation", COUNT, nullable=False),
@@ -31,8 +31,8 @@ effect_attempt = sa.Table(
     sa.Column("settled_by", IDENTITY),
     sa.Column("effect_free", COUNT, nullable=False),
     sa.Column("status", COUNT),
-    sa.Column("receipt", IDENTITY),
-    sa.Column("result", IDENTITY),
+    sa.Column("receipt", TEXT),
+    sa.Column("result", TEXT),
     sa.Column("evidence_version", COUNT, nullable=False),
     sa.Index("effect_attempt_number", "subject_id", "number", unique=True),
     **HOT_ROW,
@@ -49,8 +49,8 @@ attempt_evidence = sa.Table(
     sa.Column("attempt_id", IDENTITY, nullable=False),
     sa.Column("kind", IDENTITY, nullable=False),
     sa.Column("outcome", IDENTITY),
-    sa.Column("result", IDENTITY, nullable=False),
-    sa.Column("reason", IDENTITY, nullable=False),
+    sa.Column("result", TEXT, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
     sa.Column("token", IDENTITY, nullable=False),
     sa.Column("recorded_at", MICROSECONDS, nullable=False),
     sa.Index("attempt_evidence_attempt_id", "attempt_id"),
@@ -64,8 +64,8 @@ disposition = sa.Table(
     sa.Column("evidence_version", COUNT, nullable=False),
     sa.Column("names_attempt", COUNT, nullable=False),
     sa.Column("decided_by", IDENTITY, nullable=False),
-    sa.Column("reason", IDENTITY, nullable=False),
-    sa.Column("result", IDENTITY, nullable=False),
+    sa.Column("reason", TEXT, nullable=False),
+    sa.Column("result", TEXT, nullable=False),
     sa.Column("successor_item_id", IDENTITY, unique=True),
     sa.Column("recorded_at", MICROSECONDS, nullable=False),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import COUNT, IDENTITY, KEY, MICROSECONDS, metadata
 
 remote_link = sa.Table(
     "remote_link",
@@ -16,7 +16,7 @@ remote_link = sa.Table(
     sa.Column("generation", COUNT, nullable=False),
     sa.Column("kind", IDENTITY, nullable=False),
     sa.Column("local_ref", IDENTITY, nullable=False),
-    sa.Column("remote_id", IDENTITY, nullable=False),
+    sa.Column("remote_id", KEY, nullable=False),
     sa.Column("slot", IDENTITY, nullable=False),
     sa.Column("state", IDENTITY, nullable=False),
     sa.Column("version", COUNT, nullable=False),

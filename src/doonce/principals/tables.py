@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import BODY, COUNT, IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import BODY, COUNT, IDENTITY, KEY, MICROSECONDS, TEXT, metadata
 
 principal = sa.Table(
     "principal",
@@ -28,11 +28,11 @@ binding_generation = sa.Table(
     sa.Column("generation", COUNT, primary_key=True, autoincrement=False),
     sa.Column("id", IDENTITY, nullable=False, unique=True),
     sa.Column("state", IDENTITY, nullable=False),
-    sa.Column("remote_subject", IDENTITY, nullable=False),
-    sa.Column("remote_tenant", IDENTITY, nullable=False),
+    sa.Column("remote_subject", KEY, nullable=False),
+    sa.Column("remote_tenant", KEY, nullable=False),
     sa.Column("created_at", MICROSECONDS, nullable=False),
     sa.Column("ended_at", MICROSECONDS),
-    sa.Column("reason", IDENTITY),
+    sa.Column("reason", TEXT),
 )
 
 token_version = sa.Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import IDENTITY, MICROSECONDS, TEXT, metadata
 
 credential = sa.Table(
     "credential",
@@ -13,9 +13,9 @@ credential = sa.Table(
     sa.Column("id", IDENTITY, nullable=False, unique=True),
     sa.Column("org", IDENTITY, nullable=False),
     sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("capabilities", IDENTITY, nullable=False),
+    sa.Column("capabilities", TEXT, nullable=False),
     sa.Column("state", IDENTITY, nullable=False),
-    sa.Column("note", IDENTITY, nullable=False),
+    sa.Column("note", TEXT, nullable=False),
     sa.Column("created_at", MICROSECONDS, nullable=False),
     sa.Column("revoked_at", MICROSECONDS),
 )

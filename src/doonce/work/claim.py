@@ -42,6 +42,8 @@ def now_expression(dialect: Dialect) -> sa.ColumnElement[int]:
         return sa.literal_column(
             "(date_part('epoch', statement_timestamp()) * 1000000)::bigint", sa.BigInteger()
         )
+    if dialect.name is DialectName.MYSQL:
+        return sa.literal_column("CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)", sa.BigInteger())
     return sa.literal_column(
         "(SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1)", sa.BigInteger()
     )

@@ -48,7 +48,7 @@ def _ready_keys(dialect: Dialect) -> Batch:
 
 def _drop_ready(dialect: Dialect) -> sa.Delete:
     keys = _ready_keys(dialect)
-    if dialect.name is DialectName.POSTGRESQL:
+    if dialect.name is not DialectName.SQLITE:
         return sa.delete(work_ready).where(*[work_ready.c[name] == keys.c[name] for name in READY_KEY])
     return sa.delete(work_ready).where(
         sa.tuple_(*[work_ready.c[name] for name in READY_KEY]).in_(

@@ -27,13 +27,23 @@ def _sweep(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
-def _forget_claimers(dialect: Dialect) -> sa.Delete:
-    return sa.delete(work_claimer).where(
+def _old_claimers(dialect: Dialect) -> sa.Select[Any]:
+    return sa.select(work_claimer.c.owner, work_claimer.c.family).where(
         work_claimer.c.claimed_at < sa.bindparam("before_us", type_=MICROSECONDS)
     )
 
 
+def _forget_claimers(dialect: Dialect) -> sa.Delete:
+    old = dialect.batch("old", owner=IDENTITY, family=IDENTITY)
+    keys = sa.select(old.c.owner, old.c.family).select_from(old.source)
+    return sa.delete(work_claimer).where(
+        sa.tuple_(work_claimer.c.owner, work_claimer.c.family).in_(keys),
+        work_claimer.c.claimed_at < sa.bindparam("before_us", type_=MICROSECONDS),
+    )
+
+
 SWEEP = Statement("work.sweep", _sweep)
+OLD_CLAIMERS = Statement("work.old_claimers", _old_claimers)
 FORGET_CLAIMERS = Statement("work.forget_claimers", _forget_claimers)
 
 
@@ -58,8 +68,15 @@ def sweep(after: str, rows_max: int) -> Txn[str]:
     yield from lane_store.save(held.values())
     yield from notify(topic(row[0]) for row in ready if row[4] <= now_us)
     if after == "" and (steady_us := (yield from steady_clock())) is not None:
-        yield from fetch(FORGET_CLAIMERS, before_us=steady_us - CLAIMER_KEPT_US)
+        yield from _forget(steady_us - CLAIMER_KEPT_US)
     return items[-1].id if len(items) == rows_max else ""
+
+
+def _forget(before_us: int) -> Txn[None]:
+    """Looked for without a lock: a scan that locks would wait for every claim under way."""
+    rows = yield from fetch(OLD_CLAIMERS, before_us=before_us)
+    if rows:
+        yield from fetch(FORGET_CLAIMERS, old=[(row[0], row[1]) for row in rows], before_us=before_us)
 
 
 def _laneless(item: Item) -> bool:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, metadata
+from doonce.db.schema import (
+    COUNT,
+    HINTS,
+    HOT_ROW,
+    IDENTITY,
+    KEY,
+    MICROSECONDS,
+    MYSQL,
+    PARTIAL,
+    TEXT,
+    metadata,
+    only_on,
+)
 
 work_item = sa.Table(
     "work_item",
@@ -17,9 +29,9 @@ work_item = sa.Table(
     sa.Column("subject_id", IDENTITY, nullable=False),
     sa.Column("view_digest", IDENTITY, nullable=False),
     sa.Column("capability_version", COUNT, nullable=False),
-    sa.Column("source_lane", IDENTITY),
+    sa.Column("source_lane", KEY),
     sa.Column("source_position", COUNT),
-    sa.Column("target_lane", IDENTITY),
+    sa.Column("target_lane", KEY),
     sa.Column("target_position", COUNT),
     sa.Column("state", IDENTITY, nullable=False),
     sa.Column("run_after", MICROSECONDS, nullable=False),
@@ -37,18 +49,21 @@ work_item = sa.Table(
     sa.Column("ownership_epoch", COUNT, nullable=False),
     sa.Column("cancel_requested", COUNT, nullable=False),
     sa.Column("failure_class", IDENTITY),
-    sa.Column("summary", IDENTITY),
+    sa.Column("summary", TEXT),
     sa.Column("replay_of", IDENTITY),
     sa.Column("predecessor", IDENTITY),
     sa.Column("created_at", MICROSECONDS, nullable=False),
     sa.Column("updated_at", MICROSECONDS, nullable=False),
     sa.Column("finished_at", MICROSECONDS),
     sa.Index("work_item_subject_id", "subject_id"),
-    sa.Index(
-        "work_item_reconciles",
-        "subject_id",
-        postgresql_where=sa.text("family = 'reconcile'::text"),
-        sqlite_where=sa.text("family = 'reconcile'"),
+    only_on(
+        sa.Index(
+            "work_item_reconciles",
+            "subject_id",
+            postgresql_where=sa.text("family = 'reconcile'::text"),
+            sqlite_where=sa.text("family = 'reconcile'"),
+        ),
+        *PARTIAL,
     ),
     sa.Index(
         "work_item_predecessor",
@@ -57,10 +72,12 @@ work_item = sa.Table(
         postgresql_where=sa.text("predecessor IS NOT NULL"),
         sqlite_where=sa.text("predecessor IS NOT NULL"),
     ),
+    only_on(sa.Index("work_item_family", "family", "subject_id"), *MYSQL),
     **HOT_ROW,
 )
 """`work_item_reconciles`: the few items that an operator asks for, found whatever the history holds.
-`work_item_predecessor`: an item has one successor; most have none, and cost it nothing."""
+`work_item_family` does the same where an engine has no partial indexes. `work_item_predecessor`: an item has one
+successor; most have none, and cost it nothing where the index can be partial."""
 
 work_ready = sa.Table(
     "work_ready",
@@ -71,16 +88,17 @@ work_ready = sa.Table(
     sa.Column("installation", IDENTITY, primary_key=True),
     sa.Column("due", MICROSECONDS, primary_key=True, autoincrement=False),
     sa.Column("item_id", IDENTITY, primary_key=True),
-    sa.Column("source_lane", IDENTITY),
-    sa.Column("target_lane", IDENTITY),
+    sa.Column("source_lane", KEY),
+    sa.Column("target_lane", KEY),
     sqlite_with_rowid=False,
+    info={HINTS: True},
 )
 """Hints: look at this item at this time. An item under a lease has its hint at the lease's end."""
 
 work_lane = sa.Table(
     "work_lane",
     metadata,
-    sa.Column("lane", IDENTITY, primary_key=True),
+    sa.Column("lane", KEY, primary_key=True),
     sa.Column("policy", IDENTITY, nullable=False),
     sa.Column("tail", COUNT, nullable=False),
     sa.Column("holder", IDENTITY),
@@ -94,7 +112,7 @@ work_lane = sa.Table(
 work_lane_entry = sa.Table(
     "work_lane_entry",
     metadata,
-    sa.Column("lane", IDENTITY, primary_key=True),
+    sa.Column("lane", KEY, primary_key=True),
     sa.Column("position", COUNT, primary_key=True, autoincrement=False),
     sa.Column("item_id", IDENTITY, nullable=False),
     sa.Column("open", COUNT, nullable=False),
@@ -110,7 +128,7 @@ work_claimer = sa.Table(
     sa.Column("owner", IDENTITY, primary_key=True),
     sa.Column("family", IDENTITY, primary_key=True),
     sa.Column("token", IDENTITY, nullable=False),
-    sa.Column("items", IDENTITY, nullable=False),
+    sa.Column("items", TEXT, nullable=False),
     sa.Column("claimed_at", MICROSECONDS, nullable=False),
     **HOT_ROW,
 )

@@ -16,9 +16,9 @@ Rows = Sequence[Any]
 
 def sync_engine(url: str) -> sa.Engine:
     """A plain engine of its own on a test's database."""
-    return sa.create_engine(
-        url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
-    )
+    drivers = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "sqlite": "sqlite"}
+    parsed = sa.make_url(url)
+    return sa.create_engine(parsed.set(drivername=drivers[parsed.drivername]), isolation_level="AUTOCOMMIT")
 
 
 class Journal:

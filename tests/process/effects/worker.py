@@ -20,6 +20,7 @@ from tests.process.effects.settings import INBOX, WorkerSettings, key_ring
 from doonce.app.engine import Engine, EngineSettings
 from doonce.base.secrets import Secret
 from doonce.db.database import Database, open_database
+from doonce.db.mysql import MysqlSettings
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.effects.caller import Call, Caller, CallLog, DispatchSettings
 from doonce.effects.completions import CompletionSettings, Inbox
@@ -61,7 +62,11 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
 
 def open_for_test(url: str) -> Database:
     """A database whose server soon ends the transaction of a process that was stopped inside it."""
-    return open_database(url, postgresql=PostgresqlSettings(idle_in_transaction_timeout_ms=1_500))
+    return open_database(
+        url,
+        postgresql=PostgresqlSettings(idle_in_transaction_timeout_ms=1_500),
+        mysql=MysqlSettings(idle_in_transaction_timeout_seconds=2),
+    )
 
 
 def _egress(origin: str) -> EgressPolicy:

@@ -41,7 +41,20 @@ async def sqlite(tmp_path: Path) -> AsyncIterator[NoteDatabase]:
         yield notes
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture
+async def mariadb(fresh_mariadb: str) -> AsyncIterator[NoteDatabase]:
+    """The table of notes on MariaDB."""
+    async with open_notes(fresh_mariadb) as notes:
+        yield notes
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ]
+)
 def notes(request: pytest.FixtureRequest) -> NoteDatabase:
     """The table of notes on each engine."""
     made: NoteDatabase = request.getfixturevalue(request.param)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from doonce.db.database import Database, open_database
 from doonce.db.schema import clock as clock_table
+from doonce.db.schema import fence as fence_table
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch, insert_many, lock_exclusive, lock_shared, notify
@@ -112,6 +113,15 @@ async def open_notes(url: str) -> AsyncIterator[NoteDatabase]:
         engine.dispose()
         driver = SqliteDriver(Path(url.removeprefix("sqlite:///")), SqliteSettings(), host)
         database = Database(url, driver)
+    elif url.startswith("mysql"):
+        engine = sa.create_engine(sa.make_url(url).set(drivername="mysql+pymysql"))
+        with engine.begin() as connection:
+            fence_table.create(connection)
+            connection.exec_driver_sql(
+                "CREATE TABLE note (id varbinary(255) PRIMARY KEY, number bigint NOT NULL)"
+            )
+        engine.dispose()
+        database = open_database(url)
     else:
         connection = await asyncpg.connect(url)
         schema = url.partition("search_path=")[2].partition("&")[0]

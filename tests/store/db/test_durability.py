@@ -13,12 +13,13 @@ import sqlalchemy as sa
 from tests.store.db.owners import import_tables
 
 from doonce.base.errors import Invalid, Unavailable
-from doonce.db import incarnation, migrate
+from doonce.base.ids import new_token
+from doonce.db import durability, incarnation, maintenance, migrate, mysql
 from doonce.db.database import Database, open_database
 from doonce.db.durability import DispatchGate, Durability, DurabilitySettings
 from doonce.db.incarnation import Declaration, Place
 from doonce.db.sidefile import side_file
-from doonce.db.statement import DialectName, Statement
+from doonce.db.statement import Compiled, DialectName, Statement
 from doonce.db.transaction import Txn, clock, fetch
 from doonce.ownership import store as ownership
 
@@ -341,3 +342,127 @@ async def test_s2_a_user_who_may_not_read_the_identifier_still_has_an_incarnatio
     calls = incarnation.place(DialectName.POSTGRESQL, None)
     assert next(calls).statement is incarnation.MAY_READ_IDENTIFIER  # type: ignore[union-attr]
     assert calls.send([(False,)]).statement is incarnation.DATABASE_OID  # type: ignore[union-attr]
+
+
+# MariaDB: settings, refusals and incarnations
+
+
+@pytest.fixture
+async def on_mariadb(fresh_mariadb: str) -> AsyncIterator[Database]:
+    await migrate.migrate(fresh_mariadb, install=INSTALL)
+    opened = open_database(fresh_mariadb)
+    yield opened
+    await opened.close()
+
+
+async def run_on_mariadb(url: str, *texts: str) -> None:
+    def work(connection: sa.Connection) -> None:
+        for text in texts:
+            connection.exec_driver_sql(text)
+
+    await maintenance.run(url, work, write=True)
+
+
+async def test_s2_mariadb_is_known_by_its_number_and_when_the_pins_were_made(on_mariadb: Database) -> None:
+    pinned = await on_mariadb.read(incarnation.newest)
+    assert pinned is not None
+    assert pinned.place.identity.startswith("server::")
+    assert pinned.place.timeline.startswith("made:20")
+
+
+async def made_anew(url: str) -> None:
+    """What restoring a backup comes to: the same rows in a table that was made later (the server counts seconds)."""
+    await run_on_mariadb(
+        url,
+        "CREATE TABLE restored LIKE database_incarnation",
+        "INSERT INTO restored SELECT * FROM database_incarnation",
+        "DROP TABLE database_incarnation",
+        "RENAME TABLE restored TO database_incarnation",
+    )
+
+
+async def test_s2_a_restored_copy_closes_dispatch_until_it_is_declared(on_mariadb: Database) -> None:
+    watched = Durability(on_mariadb)
+    async with asyncio.timeout(20):
+        while True:
+            await made_anew(on_mariadb.url)
+            await watched.check()
+            if not watched.gate.open:
+                break
+    assert "a copy was put in their place" in watched.gate.reason
+    assert "doonce declare" in watched.gate.reason
+    await watched.declare(Declaration.LOSSY, "ann", "restored last night's backup")
+    assert watched.gate.open
+
+
+async def test_s2_another_server_with_the_same_rows_closes_dispatch(on_mariadb: Database) -> None:
+    await run_on_mariadb(on_mariadb.url, "UPDATE database_incarnation SET identity = 'server::7'")
+    watched = Durability(on_mariadb)
+    await watched.check()
+    assert not watched.gate.open
+    assert "another database" in watched.gate.reason
+    on_mariadb.driver._idle[0].terminate()  # type: ignore[attr-defined]  # as a failover does
+    on_mariadb.driver._idle.clear()  # type: ignore[attr-defined]
+    watched.gate.set("")
+    await on_mariadb.transact(tick)
+    assert not watched.gate.open
+
+
+async def test_s1_mariadb_that_does_not_wait_for_the_disk_is_refused(
+    on_mariadb: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weak = "SELECT 'innodb_flush_log_at_trx_commit', '2' UNION SELECT 'version', '10.11.18-MariaDB'"
+    monkeypatch.setitem(durability.SETTINGS.__dict__, "mysql", Compiled(weak, ()))
+    watched = Durability(on_mariadb)
+    with pytest.raises(Unavailable):
+        await watched.check()
+    assert "innodb_flush_log_at_trx_commit is 2, not 1" in watched.gate.reason
+    on_mariadb.driver._idle.clear()  # type: ignore[attr-defined]
+    with pytest.raises(Unavailable):
+        await on_mariadb.transact(tick)
+    assert not watched.gate.open
+
+
+async def test_s1_a_promised_replica_of_mariadb_must_be_waited_for(on_mariadb: Database) -> None:
+    watched = Durability(on_mariadb, DurabilitySettings(replicated=True))
+    with pytest.raises(Unavailable):
+        await watched.check()
+    assert "semi-synchronous" in watched.gate.reason
+
+
+async def test_a_user_who_may_only_read_is_told_what_is_missing(on_mariadb: Database) -> None:
+    name = f"reader_{new_token()[:16]}"
+    place = sa.make_url(on_mariadb.url)
+    await run_on_mariadb(
+        on_mariadb.url,
+        f"CREATE USER {name}@'127.0.0.1' IDENTIFIED BY 'x'",
+        f"GRANT SELECT ON {place.database}.* TO {name}@'127.0.0.1'",
+    )
+    reader = place.set(username=name, password="x").render_as_string(hide_password=False)
+    opened = open_database(reader)
+    try:
+        for refused in (
+            opened.transact(ownership.install, "other", "sha256:1", "op_2"),
+            migrate.migrate(reader, install=INSTALL),
+        ):
+            with pytest.raises(Unavailable, match="denied") as caught:
+                await refused
+            assert "GRANT" in caught.value.hint
+    finally:
+        await opened.close()
+        await run_on_mariadb(on_mariadb.url, f"DROP USER {name}@'127.0.0.1'")
+
+
+async def test_a_session_that_commits_by_itself_is_refused(
+    on_mariadb: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql, "ISOLATION", "SET SESSION autocommit = ON")
+    monkeypatch.setattr(mysql, "SESSION", "SET SESSION innodb_lock_wait_timeout = %s")
+    with pytest.raises(Unavailable, match="isolation stays REPEATABLE-READ") as caught:
+        await on_mariadb.transact(tick)
+    assert "READ COMMITTED" in caught.value.hint
+    monkeypatch.setattr(
+        mysql, "SESSION", "SET SESSION tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %s"
+    )
+    with pytest.raises(Unavailable, match="commits each statement by itself"):
+        await on_mariadb.transact(tick)

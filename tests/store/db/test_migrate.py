@@ -15,7 +15,7 @@ from doonce.base.errors import Conflict, Unavailable
 from doonce.db import incarnation, maintenance, migrate
 from doonce.db.database import open_database
 from doonce.db.incarnation import Declaration
-from doonce.db.schema import metadata
+from doonce.db.schema import is_made_on, metadata
 from doonce.db.transaction import Txn
 from doonce.db.verify import compare, require, verify
 from doonce.ownership import store as ownership
@@ -71,7 +71,13 @@ async def test_the_migrations_give_what_the_owners_tables_say(database_url: str)
     await migrate.migrate(database_url, install=INSTALL)
 
     def differences(connection: sa.Connection) -> Any:
-        options = {"version_table": migrate.VERSION_TABLE, "compare_type": True}
+        options = {
+            "version_table": migrate.VERSION_TABLE,
+            "compare_type": True,
+            "include_object": lambda made, *_: (
+                not isinstance(made, sa.Index) or is_made_on(made, connection.dialect.name)
+            ),
+        }
         return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
 
     assert await maintenance.run(database_url, differences, write=False) == []
@@ -90,6 +96,13 @@ async def test_a_migration_that_fails_leaves_nothing_behind(database_url: str) -
 
     with pytest.raises(StopError):
         await migrate.migrate(database_url, install=fail)
+    if database_url.startswith(
+        "mysql"
+    ):  # definitions commit by themselves: what is left is told apart, and refused
+        with pytest.raises(Conflict, match="in part") as refused:
+            await migrate.migrate(database_url, install=INSTALL)
+        assert "empty database" in refused.value.hint
+        return
     assert await tables(database_url) == set()
     assert (await migrate.migrate(database_url, install=INSTALL)).applied == ("0001",)
     await require(database_url)
@@ -105,7 +118,7 @@ async def foreign(url: str) -> None:
 
 
 async def half_without_version(url: str) -> None:
-    await execute(url, "CREATE TABLE work_item (id TEXT PRIMARY KEY)")
+    await execute(url, "CREATE TABLE work_item (id VARCHAR(64) PRIMARY KEY)")
 
 
 async def half_without_revision(url: str) -> None:
@@ -151,7 +164,12 @@ async def test_an_older_schema_is_told_to_migrate(database_url: str, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://nobody@127.0.0.1:1/none", "sqlite:////nonexistent/folder/doonce.db"]
+    "url",
+    [
+        "postgresql://nobody@127.0.0.1:1/none",
+        "mysql://nobody@127.0.0.1:1/none",
+        "sqlite:////nonexistent/folder/doonce.db",
+    ],
 )
 async def test_an_unreachable_database_is_unavailable(url: str) -> None:
     for work in (migrate.migrate(url, install=INSTALL), verify(url)):

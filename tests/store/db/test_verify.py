@@ -99,6 +99,71 @@ DAMAGES = {
     "clock row": (["DELETE FROM doonce_clock"], ["DELETE FROM doonce_clock"], "one row, but is 0 rows"),
 }  # fmt: skip
 
+ON_MARIADB = {
+    "table": (["DROP TABLE work_ready"], "table work_ready should be there"),
+    "column": (
+        ["ALTER TABLE work_item DROP COLUMN summary"],
+        "column work_item.summary should be MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, but is missing",
+    ),
+    "more": (["ALTER TABLE work_ownership ADD COLUMN surplus TEXT"], "column work_ownership.surplus should be absent"),
+    "type": (
+        ["ALTER TABLE work_ownership MODIFY COLUMN epoch integer NOT NULL"],
+        "column work_ownership.epoch should be BIGINT NOT NULL, but is INT(11) NOT NULL",
+    ),
+    "null": (
+        ["ALTER TABLE work_ownership MODIFY COLUMN operation_id varbinary(255)"],
+        "column work_ownership.operation_id should be VARBINARY(255) NOT NULL, but is VARBINARY(255)",
+    ),
+    "default": (
+        ["ALTER TABLE work_ownership ALTER COLUMN state SET DEFAULT 'active'"],
+        "but is VARBINARY(255) NOT NULL a default",
+    ),
+    "auto increment": (
+        ["ALTER TABLE doonce_clock MODIFY COLUMN id bigint NOT NULL AUTO_INCREMENT"],
+        "column doonce_clock.id should be BIGINT NOT NULL, but is BIGINT NOT NULL a default",
+    ),
+    "a padding collation": (
+        ["ALTER TABLE work_ownership MODIFY COLUMN state varchar(255) NOT NULL"],
+        "column work_ownership.state should be VARBINARY(255) NOT NULL, but is VARCHAR(255)",
+    ),
+    "primary key": (
+        ["ALTER TABLE work_ownership DROP PRIMARY KEY, ADD PRIMARY KEY (family, epoch)"],
+        "the primary key of work_ownership should be (family), but is (family, epoch)",
+    ),
+    "index": (
+        ["DROP INDEX work_item_subject_id ON work_item"],
+        "index work_item_subject_id on work_item should be (subject_id), but is missing",
+    ),
+    "order of an index": (
+        ["ALTER TABLE view_publication DROP INDEX view_publication_digest",
+         "CREATE INDEX view_publication_digest ON view_publication (digest, org, installation, capability)"],
+        "index view_publication_digest on view_publication should be (org, installation, capability, digest)",
+    ),
+    "unique index instead of index": (
+        ["ALTER TABLE work_item DROP INDEX work_item_subject_id, ADD UNIQUE INDEX u (subject_id)"],
+        "unique key u on work_item should be absent",
+    ),
+    "partial index": (
+        ["ALTER TABLE work_item DROP INDEX work_item_subject_id, ADD INDEX work_item_subject_id (subject_id(9))"],
+        "index work_item_subject_id on work_item should be absent, but is (subject_id) where",
+    ),
+    "unique index of a prefix": (
+        ["ALTER TABLE work_item DROP INDEX work_item_predecessor",
+         "CREATE UNIQUE INDEX work_item_predecessor ON work_item (predecessor(9))"],
+        "unique key work_item_predecessor on work_item should be absent, but is (predecessor) where",
+    ),
+    "a column that the server fills": (
+        ["ALTER TABLE work_claimer DROP COLUMN claimed_at",
+         "ALTER TABLE work_claimer ADD COLUMN claimed_at bigint AS (7) VIRTUAL"],
+        "column work_claimer.claimed_at should be BIGINT NOT NULL, but is BIGINT AS 7",
+    ),
+    "storage engine": (
+        ["ALTER TABLE work_claimer ENGINE = Aria"],
+        "the storage engine of work_claimer should be InnoDB, but is Aria",
+    ),
+    "clock row": (["DELETE FROM doonce_clock"], "one row, but is 0 rows"),
+}  # fmt: skip
+
 
 @pytest.fixture
 async def migrated(database_url: str) -> str:
@@ -116,8 +181,24 @@ async def damage(url: str, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("kind", DAMAGES)
 async def test_rule_12_each_kind_of_difference_is_named_and_left(migrated: str, kind: str) -> None:
-    on_sqlite, on_postgresql, said = DAMAGES[kind]
-    await damage(migrated, on_sqlite if migrated.startswith("sqlite") else on_postgresql)
+    if migrated.startswith("mysql"):
+        texts, said = ON_MARIADB[kind]
+    else:
+        on_sqlite, on_postgresql, said = DAMAGES[kind]
+        texts = on_sqlite if migrated.startswith("sqlite") else on_postgresql
+    await named_and_left(migrated, texts, said)
+
+
+@pytest.mark.parametrize("kind", sorted(ON_MARIADB.keys() - DAMAGES))
+async def test_rule_12_what_only_the_mysql_wire_can_get_wrong_is_named_and_left(
+    fresh_mariadb: str, kind: str
+) -> None:
+    await migrate.migrate(fresh_mariadb, install=INSTALL)
+    await named_and_left(fresh_mariadb, *ON_MARIADB[kind])
+
+
+async def named_and_left(migrated: str, texts: list[str], said: str) -> None:
+    await damage(migrated, texts)
     found = await verify(migrated)
     assert any(said in str(difference) for difference in found.differences), found.differences
     assert found.mend

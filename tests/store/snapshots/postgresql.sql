@@ -175,6 +175,12 @@ FROM database_incarnation
 WHERE database_incarnation.declaration = $1::VARCHAR COLLATE "C";
 -- 'lossy'
 
+-- incarnation.made_at
+SELECT create_time
+FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
+-- no parameters
+
 -- incarnation.may_read_identifier
 SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
 -- no parameters
@@ -185,6 +191,11 @@ FROM database_incarnation
 ORDER BY database_incarnation.sequence DESC
 LIMIT $1::INTEGER;
 -- 1
+
+-- incarnation.server
+SHOW GLOBAL VARIABLES
+WHERE variable_name IN ('server_id', 'server_uuid');
+-- no parameters
 
 -- incarnation.timeline
 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
@@ -533,8 +544,8 @@ LIMIT $6::INTEGER;
 SELECT count(DISTINCT bounded.item_id) AS count_1
 FROM (SELECT work_lane_entry.item_id AS item_id
 FROM work_lane_entry
-LIMIT $1::BIGINT * $2::BIGINT) AS bounded;
--- 2, rows
+LIMIT $1::BIGINT) AS bounded;
+-- entries
 
 -- operate.work_item_by_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
@@ -700,8 +711,9 @@ WHERE work_item.subject_id = $1::VARCHAR COLLATE "C" AND work_item.family = $2::
 -- work.forget_claimers
 DELETE
 FROM work_claimer
-WHERE work_claimer.claimed_at < $1::BIGINT;
--- before_us
+WHERE (work_claimer.owner, work_claimer.family) IN (SELECT "old".owner, "old".family
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS "old"(owner, family)) AND work_claimer.claimed_at < $3::BIGINT;
+-- old[0], old[1], before_us
 
 -- work.lease_ready
 UPDATE work_ready
@@ -734,6 +746,12 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
 ORDER BY work_item.id
 FOR UPDATE;
 -- ids[0]
+
+-- work.old_claimers
+SELECT work_claimer.owner, work_claimer.family
+FROM work_claimer
+WHERE work_claimer.claimed_at < $1::BIGINT;
+-- before_us
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

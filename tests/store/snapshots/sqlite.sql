@@ -191,6 +191,12 @@ FROM database_incarnation
 WHERE database_incarnation.declaration = ?;
 -- 'lossy'
 
+-- incarnation.made_at
+SELECT create_time
+FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
+-- no parameters
+
 -- incarnation.may_read_identifier
 SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
 -- no parameters
@@ -201,6 +207,11 @@ FROM database_incarnation
 ORDER BY database_incarnation.sequence DESC
 LIMIT ? OFFSET ?;
 -- 1, 0
+
+-- incarnation.server
+SHOW GLOBAL VARIABLES
+WHERE variable_name IN ('server_id', 'server_uuid');
+-- no parameters
 
 -- incarnation.timeline
 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
@@ -578,8 +589,8 @@ LIMIT ? OFFSET ?;
 SELECT count(DISTINCT bounded.item_id) AS count_1
 FROM (SELECT work_lane_entry.item_id AS item_id
 FROM work_lane_entry
-LIMIT ? * ? OFFSET ?) AS bounded;
--- 2, rows, 0
+LIMIT ? OFFSET ?) AS bounded;
+-- entries, 0
 
 -- operate.work_item_by_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
@@ -755,8 +766,10 @@ WHERE work_item.subject_id = ? AND work_item.family = ?;
 -- work.forget_claimers
 DELETE
 FROM work_claimer
-WHERE work_claimer.claimed_at < ?;
--- before_us
+WHERE (work_claimer.owner, work_claimer.family) IN (SELECT old.owner, old.family
+FROM (SELECT json_extract(old_json.value, '$[0]') AS owner, json_extract(old_json.value, '$[1]') AS family
+FROM json_each(?) AS old_json) AS old) AND work_claimer.claimed_at < ?;
+-- old (rows as JSON), before_us
 
 -- work.lease_ready
 UPDATE work_ready
@@ -789,6 +802,12 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids)
 ORDER BY work_item.id;
 -- ids (rows as JSON)
+
+-- work.old_claimers
+SELECT work_claimer.owner, work_claimer.family
+FROM work_claimer
+WHERE work_claimer.claimed_at < ?;
+-- before_us
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

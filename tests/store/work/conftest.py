@@ -28,11 +28,19 @@ def kernel_postgres(postgres_url: str) -> Iterator[str]:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ]
+)
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """Where the tests' databases are made, on each engine."""
     if request.param == "sqlite":
         return Places(None, tmp_path)
+    if request.param == "mariadb":
+        return Places(str(request.getfixturevalue("mariadb_url")), tmp_path)
     return Places(str(request.getfixturevalue("kernel_postgres")), tmp_path)
 
 

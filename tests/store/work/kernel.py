@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import re
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 
 from doonce.base.ids import new_token
 from doonce.db.database import Database, RetrySettings, open_database
-from doonce.db.schema import clock, metadata
+from doonce.db.schema import clock, fence, metadata
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.transaction import Txn
 from doonce.db.transaction import clock as read_clock
@@ -57,8 +58,12 @@ class Kernel:
         self._engine = engine_of(url, schema)
 
     @property
-    def on_postgresql(self) -> bool:
-        return self.schema is not None
+    def on_sqlite(self) -> bool:
+        return self.schema is None
+
+    @property
+    def on_mariadb(self) -> bool:
+        return self.url.startswith("mysql")
 
     def new(self, name: str = "", **fields: Any) -> NewItem:
         """A new item; its id is `wrk_<name>`."""
@@ -193,26 +198,34 @@ class Kernel:
     def comparable(self, value: Any) -> str:
         """A value as text; where the engine's own clock has written times, without them."""
         text = repr(value)
-        return re.sub(r"\b\d{15,}\b", "T", text) if self.on_postgresql else text
+        return re.sub(r"\b\d{15,}\b", "T", text) if not self.on_sqlite else text
 
 
 @dataclass(slots=True)
 class Places:
-    """Makes fresh databases on one engine: files in a folder, or schemas in a PostgreSQL database."""
+    """Makes fresh databases on one engine: files in a folder, or schemas in a PostgreSQL or MariaDB server."""
 
-    postgres: str | None
+    server: str | None
     folder: Path
     made: int = field(default=0)
 
     def url(self) -> tuple[str, str | None]:
         """The URL of a database with the kernel's tables, and its schema."""
         self.made += 1
-        if self.postgres is None:
+        if self.server is None:
             url, schema = f"sqlite:///{self.folder / f'kernel{self.made}.db'}", None
+            engine = engine_of(url, schema)
+        elif self.server.startswith("mysql"):
+            schema = f"k{new_token()}"
+            url = sa.make_url(self.server).set(database=schema).render_as_string(hide_password=False)
+            made = engine_of(self.server, schema="")
+            with made.begin() as connection:
+                connection.execute(sa.schema.CreateSchema(schema))
+            made.dispose()
             engine = engine_of(url, schema)
         else:
             schema = f"k{new_token()}"
-            url = f"{self.postgres}?search_path={schema}&synchronous_commit=off"
+            url = f"{self.server}?search_path={schema}&synchronous_commit=off"
             engine = engine_of(url, schema)
             with engine.begin() as connection:
                 connection.execute(sa.schema.CreateSchema(schema))
@@ -244,8 +257,9 @@ class Places:
 
 def create_schema(engine: sa.Engine) -> None:
     """The kernel's tables, and the clock's row."""
-    with engine.begin() as connection:
-        metadata.create_all(connection, [*TABLES, clock])
+    with warnings.catch_warnings(), engine.begin() as connection:
+        warnings.simplefilter("ignore")  # MariaDB keeps no names of primary keys, and says so
+        metadata.create_all(connection, [*TABLES, clock, fence], checkfirst=False)
         connection.execute(sa.insert(clock).values(id=1, now_us=0))
 
 
@@ -253,6 +267,8 @@ def engine_of(url: str, schema: str | None) -> sa.Engine:
     """SQLAlchemy's own engine for what the kernel's driver opens by this URL."""
     if schema is None:
         return sa.create_engine(url)
+    if url.startswith("mysql"):
+        return sa.create_engine(sa.make_url(url).set(drivername="mysql+pymysql"))
     plain = sa.make_url(url).set(drivername="postgresql+psycopg", query={})
     return sa.create_engine(plain, connect_args={"options": f"-csearch_path={schema}"})
 

@@ -41,7 +41,7 @@ async def fill(kernel: Kernel) -> None:
             for text in FILL:
                 table, rest = text.split(" SELECT ", 1)
                 numbered = f"{table} {NUMBERS} SELECT {rest}"
-                connection.exec_driver_sql(numbered.replace("%", "%%") if kernel.on_postgresql else numbered)
+                connection.exec_driver_sql(numbered.replace("%", "%%") if not kernel.on_sqlite else numbered)
 
     await asyncio.to_thread(insert)
 

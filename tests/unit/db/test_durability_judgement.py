@@ -17,7 +17,7 @@ SOUND = {
 
 
 def judged(replicated: bool = False, **changes: Any) -> list[str]:
-    return judge_settings(DialectName.POSTGRESQL, SOUND | changes, replicated=replicated)  # type: ignore[arg-type]  # a mapping reads like a row
+    return judge_settings(DialectName.POSTGRESQL, [SOUND | changes], replicated=replicated)  # type: ignore[list-item]  # a mapping reads like a row
 
 
 def test_s1_sound_settings_have_no_fault() -> None:
@@ -54,7 +54,7 @@ def test_s1_a_promised_replica_that_no_commit_waits_for_is_a_fault(names: str) -
 )
 def test_s1_sqlite_writes_ahead_and_flushes_fully(journal: str, synchronous: int, faults: int) -> None:
     row: Any = {"journal_mode": journal, "synchronous": synchronous}
-    assert len(judge_settings(DialectName.SQLITE, row, replicated=False)) == faults
+    assert len(judge_settings(DialectName.SQLITE, [row], replicated=False)) == faults
 
 
 def test_a_gate_is_closed_until_a_check_opens_it() -> None:

@@ -50,8 +50,8 @@ def _depth(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
 
 def _waiting_in_lanes(dialect: Dialect) -> sa.Select[Any]:
     """Items that have a place in a lane, up to the bound: those behind a head have no ready row."""
-    bound = sa.bindparam("rows", type_=COUNT)
-    rows = sa.select(work_lane_entry.c.item_id).limit(2 * bound).subquery("bounded")
+    bound = sa.bindparam("entries", type_=COUNT)
+    rows = sa.select(work_lane_entry.c.item_id).limit(bound).subquery("bounded")
     return sa.select(sa.func.count(rows.c.item_id.distinct()))
 
 
@@ -174,7 +174,7 @@ def _waiting(family: Family, scope: Scope | None) -> Txn[int]:
     ready = int((yield from fetch(DEPTH, family=family.value, rows=DEPTH_MAX))[0][0])
     if family is not Family.EFFECT:
         return ready
-    return max(ready, int((yield from fetch(WAITING_IN_LANES, rows=DEPTH_MAX))[0][0]))
+    return max(ready, int((yield from fetch(WAITING_IN_LANES, entries=2 * DEPTH_MAX))[0][0]))
 
 
 def _listed(scope: Scope | None) -> Txn[tuple[Unresolved, ...]]:

@@ -1,0 +1,57 @@
+"""What the errors of the MySQL wire prove about the transaction that they hit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asyncmy.errors import MySQLError
+
+from doonce.db.faults import (
+    Contended,
+    DatabaseFault,
+    Disconnected,
+    OutOfSpace,
+    RefusedData,
+    RolledBack,
+    SchemaFault,
+)
+
+DRIVER_ERRORS: Final = (MySQLError, OSError)  # TimeoutError is one of the latter
+CONTENDED: Final = frozenset({1205, 1317, 1969, 3024, 3572})
+REFUSED: Final = frozenset(
+    {1048, 1062, 1264, 1292, 1300, 1364, 1366, 1406, 1451, 1452, 1690, 3140, 3819, 4025}
+)
+DENIED: Final = frozenset({1044, 1142, 1143, 1370})
+SCHEMA: Final = frozenset({1049, 1051, 1054, 1064, 1146, 1176, 1419})
+NO_SPACE: Final = frozenset({1021, 1114})
+ELSEWHERE: Final = frozenset(
+    {1040, 1041, 1042, 1043, 1047, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1290, 1836, 1927}
+)
+"""Another connection may do better: lost, shutting down, without a majority, full, read only."""
+CLIENT_SIDE: Final = range(2000, 3000)
+ROLLED_BACK_AT_COMMIT: Final = frozenset({1213, 1205, 1020, 8002, 8022, 9007})
+"""Proven even from COMMIT: a failed certification, or a write conflict. Every other error of it leaves it unknown."""
+
+
+def code_of(error: BaseException) -> int:
+    """The server's number of an error, or 0."""
+    code = error.args[0] if error.args else 0
+    return code if isinstance(code, int) else 0
+
+
+def classify(error: Exception) -> DatabaseFault:
+    """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
+    code = code_of(error)
+    if not isinstance(error, MySQLError) or code in ELSEWHERE or code in CLIENT_SIDE:
+        return Disconnected(str(error))
+    if code in NO_SPACE:
+        return OutOfSpace(str(error))
+    if code in CONTENDED:
+        return Contended(str(error))
+    if code in REFUSED:
+        return RefusedData(str(error))
+    if code in DENIED:
+        return SchemaFault(str(error), "GRANT ALL PRIVILEGES on this database to this user")
+    if code in SCHEMA:
+        return SchemaFault(str(error))
+    return RolledBack(str(error))

@@ -1,0 +1,177 @@
+"""What is unlike other engines on the MySQL wire: exact identities, fences that are written, commits that are lost."""
+
+import asyncio
+from typing import Any
+
+import pymysql
+import pytest
+import sqlalchemy as sa
+from asyncmy.errors import OperationalError
+from tests.store.db.notes import READ, NoteDatabase, locked, note, put, write
+
+from doonce.db.database import Database
+from doonce.db.faults import CommitUnknown, Contended, Disconnected, RefusedData, RolledBack, SchemaFault
+from doonce.db.mysql import FENCE_SLOTS, MysqlDriver, PooledConnection
+from doonce.db.mysql_faults import classify
+from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
+
+
+def driver_of(database: Database) -> MysqlDriver:
+    assert isinstance(database.driver, MysqlDriver)
+    return database.driver
+
+
+async def scalar(notes: NoteDatabase, text: str) -> Any:
+    """One value, asked on a connection of the driver's own kind."""
+    connection = await driver_of(notes.database)._connect()
+    try:
+        return (await connection.fetch(text))[0][0]
+    finally:
+        connection.terminate()
+
+
+async def test_identities_are_byte_exact(mariadb: NoteDatabase) -> None:
+    names = ["a", "a ", "A", "ä", "a\u0308", "\U0001f600", " a"]
+    await mariadb.database.transact(write, [(name, number) for number, name in enumerate(names)])
+    await mariadb.database.transact(put, [("a ", 70)])
+    found = dict(await mariadb.rows())
+    assert found == {name: number for number, name in enumerate(names)} | {"a ": 70}
+    assert list(found) == sorted(names, key=str.encode)
+
+
+@pytest.mark.parametrize(
+    "asked, wanted",
+    [
+        ("SELECT @@session.time_zone", "+00:00"),
+        ("SELECT @@session.transaction_isolation", "READ-COMMITTED"),
+        ("SELECT @@session.innodb_lock_wait_timeout", 2),
+        ("SELECT @@session.autocommit", 0),
+    ],
+)
+async def test_every_connection_says_what_the_protocol_needs(
+    mariadb: NoteDatabase, asked: str, wanted: object
+) -> None:
+    asked = asked.replace("transaction_isolation", "tx_isolation")  # MariaDB 10.11 has the older name only
+    assert await scalar(mariadb, asked) == wanted
+
+
+async def test_t2_strict_mode_refuses_what_would_be_cut(mariadb: NoteDatabase) -> None:
+    with pytest.raises(RefusedData):
+        await mariadb.database.transact(write, [("x" * 300, 1)])
+    assert await mariadb.rows() == []
+
+
+async def test_s5_sharers_write_slots_of_their_own_and_do_not_wait_for_each_other(
+    mariadb: NoteDatabase,
+) -> None:
+    inside: list[int] = []
+    both = asyncio.Event()
+
+    def share(number: int) -> Txn[None]:
+        yield from lock_shared(["family"])
+        inside.append(number)
+        if len(inside) == 2:
+            both.set()
+        while len(inside) < 2:
+            yield from fetch(READ)
+
+    await asyncio.gather(*(mariadb.database.transact(share, number) for number in range(2)))
+    assert both.is_set()
+
+
+async def test_s5_whoever_wants_it_alone_waits_for_the_sharer(mariadb: NoteDatabase) -> None:
+    shared, alone = asyncio.Event(), asyncio.Event()
+
+    def share() -> Txn[None]:
+        yield from lock_shared(["family"])
+        shared.set()
+        for _ in range(50):
+            yield from fetch(READ)
+        assert not alone.is_set(), "it went ahead of a sharer"
+
+    def own() -> Txn[None]:
+        yield from lock_exclusive(["family"])
+        alone.set()
+
+    await mariadb.database.transact(locked, "family", True)
+    sharing = asyncio.create_task(mariadb.database.transact(share))
+    await shared.wait()
+    await asyncio.gather(sharing, mariadb.database.transact(own))
+    assert await scalar(mariadb, "SELECT count(*) FROM doonce_fence") == FENCE_SLOTS
+
+
+async def test_t1_a_deadlock_is_a_proven_rollback_and_both_get_done(mariadb: NoteDatabase) -> None:
+    await mariadb.database.transact(write, [("a", 0), ("b", 0)])
+
+    async def both_ways(first: str, second: str) -> None:
+        def change() -> Txn[None]:
+            yield from insert_many(note, ("id", "number"), [(first, 0)], skip_conflicts=True)
+            yield from insert_many(note, ("id", "number"), [(second, 0)], skip_conflicts=True)
+
+        for _ in range(20):
+            await mariadb.database.transact(change)
+
+    await asyncio.gather(both_ways("a", "b"), both_ways("b", "a"))
+    assert len(await mariadb.rows()) == 2
+
+
+async def test_t5_a_connection_that_is_lost_at_commit_leaves_it_unknown(mariadb: NoteDatabase) -> None:
+    driver = driver_of(mariadb.database)
+
+    connection = await driver._connect()
+    original = connection.execute
+
+    async def execute(text: str, arguments: Any = ()) -> None:
+        if text == "COMMIT":
+            await asyncio.to_thread(kill, mariadb.url, connection.raw.thread_id())
+        await original(text, arguments)
+
+    connection.execute = execute  # type: ignore[method-assign]  # the one seam between the last row and the commit
+    driver._idle.append(connection)
+    with pytest.raises(CommitUnknown):
+        await driver.run(lambda: put([("a", 1)]), readonly=False)
+
+
+async def test_a_commit_that_would_do_nothing_is_a_rollback(mariadb: NoteDatabase) -> None:
+    driver = driver_of(mariadb.database)
+    connection = await driver._connect()
+    with pytest.raises(RolledBack, match="would do nothing"):
+        await driver._commit(connection)
+    connection.terminate()
+
+
+def kill(url: str, thread_id: int) -> None:
+    """End a session as an operator would."""
+    where = sa.make_url(url)
+    with pymysql.connect(
+        host=where.host, port=where.port or 3306, user=where.username, password=str(where.password)
+    ) as server:
+        server.kill(thread_id)
+
+
+@pytest.mark.parametrize(
+    "code, fault",
+    [
+        (1213, RolledBack), (1205, Contended), (1047, Disconnected), (2013, Disconnected), (1062, RefusedData),
+        (1146, SchemaFault), (1290, Disconnected), (9007, RolledBack), (99_999, RolledBack),
+    ],
+)  # fmt: skip
+def test_an_error_before_the_commit_is_a_proven_rollback(code: int, fault: type[Exception]) -> None:
+    assert type(classify(OperationalError(code, "said the server"))) is fault
+
+
+@pytest.mark.parametrize(
+    "code, fault", [(1213, RolledBack), (1180, CommitUnknown), (1047, CommitUnknown), (2013, CommitUnknown)]
+)
+async def test_t5_an_error_of_the_commit_proves_a_rollback_only_where_it_says_so(
+    code: int, fault: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise OperationalError(code, "said the server")
+
+    monkeypatch.setattr(PooledConnection, "execute", refuse)
+    monkeypatch.setattr(PooledConnection, "in_transaction", lambda _: True)
+    driver = MysqlDriver.__new__(MysqlDriver)
+    with pytest.raises(fault) as raised:
+        await driver._commit(PooledConnection(None, 0))
+    assert type(raised.value) is fault
