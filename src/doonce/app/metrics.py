@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 FLUSH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Labelled(dict[tuple[str, ...], Any]):
+    """The children of one metric by their labels, each looked up in the metric only once."""
+
+    def __init__(self, metric: Counter | Histogram) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, labels: tuple[str, ...]) -> Any:
+        child = self[labels] = self._metric.labels(*labels)
+        return child
 
 
 class Metrics:
@@ -16,11 +30,13 @@ class Metrics:
         self._claimed = Counter(
             "doonce_work_claimed_total", "Work items claimed.", ["family"], registry=self.registry
         )
-        self._outcomes = Counter(
-            "doonce_effect_outcomes_total",
-            "Attempts ended and verdicts recorded, by operation and outcome.",
-            ["operation", "outcome"],
-            registry=self.registry,
+        self._outcomes = Labelled(
+            Counter(
+                "doonce_effect_outcomes_total",
+                "Attempts ended and verdicts recorded, by operation and outcome.",
+                ["operation", "outcome"],
+                registry=self.registry,
+            )
         )
         self._stale = Counter(
             "doonce_stale_refusals_total",
@@ -53,12 +69,14 @@ class Metrics:
             buckets=FLUSH_BUCKETS,
             registry=self.registry,
         )
-        self._calls = Histogram(
-            "doonce_call_seconds",
-            "Calls out, from asking for a connection to the end of the answer.",
-            ["operation"],
-            buckets=SECONDS_BUCKETS,
-            registry=self.registry,
+        self._calls = Labelled(
+            Histogram(
+                "doonce_call_seconds",
+                "Calls out, from asking for a connection to the end of the answer.",
+                ["operation"],
+                buckets=SECONDS_BUCKETS,
+                registry=self.registry,
+            )
         )
         self.depth = Gauge(
             "doonce_work_waiting",
@@ -85,7 +103,7 @@ class Metrics:
 
     def ended(self, operation: str, outcome: str) -> None:
         """Count an attempt's end or a verdict."""
-        self._outcomes.labels(operation, outcome).inc()
+        self._outcomes[operation, outcome].inc()
 
     def stale(self, family: str, step: str) -> None:
         """Count a step that came too late."""
@@ -109,7 +127,7 @@ class Metrics:
 
     def call_took(self, operation: str, seconds: float) -> None:
         """Note how long a call took."""
-        self._calls.labels(operation).observe(seconds)
+        self._calls[operation,].observe(seconds)
 
     def text(self) -> bytes:
         """The registry in the exposition format."""

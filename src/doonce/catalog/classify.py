@@ -63,14 +63,13 @@ def classify_response(
     said = f"status {response.status}: {action.value}{' (declared)' if rule else ''}"
     match action:
         case Action.ACCEPTED:
-            return _accepted(contract, request, response, answer, said)
+            return _accepted(contract, request, answer, said, kept)
         case Action.ACCEPTED_FOR_LATER:
             result = encode_result(extract(contract.results, answer, request.target))
             return Classified(Outcome.ACCEPTED, said, result=result, for_later=True, receipt=kept)
         case Action.REJECTED:
-            return _rejected(
-                contract, request, response, answer, said, settled=_is_settled(rule, earlier_maybe_sent)
-            )
+            settled = _is_settled(rule, earlier_maybe_sent)
+            return _rejected(contract, request, answer, said, kept, settled=settled)
         case Action.NO_EFFECT:
             return Classified(
                 Outcome.REPLAY_SAFE_RETRY,
@@ -155,17 +154,21 @@ def _default_action(status: int) -> Action:
 
 
 def _accepted(
-    contract: OperationContract, request: FrozenRequest, response: Response, answer: Answer, said: str
+    contract: OperationContract,
+    request: FrozenRequest,
+    answer: Answer,
+    said: str,
+    kept: tuple[tuple[str, str], ...],
 ) -> Classified:
-    kept = receipt(contract.receipt_headers, response)
-    if 200 <= response.status <= 299:
+    status = answer.status
+    if 200 <= status <= 299:
         for condition in contract.evidence:
             if not answer.holds(condition):
                 missing = condition.header or f"JSON {condition.json or 'document'}"
-                return _unproven(contract, f"status {response.status} without its evidence: {missing}", kept)
+                return _unproven(contract, f"status {status} without its evidence: {missing}", kept)
     values = extract(contract.results, answer, request.target)
     if contract.link is LinkUse.CREATES and RESULT_REMOTE_ID not in values:
-        return _unproven(contract, f"status {response.status} without a usable remote id", kept)
+        return _unproven(contract, f"status {status} without a usable remote id", kept)
     return Classified(Outcome.ACCEPTED, said, result=encode_result(values), receipt=kept)
 
 
@@ -176,18 +179,17 @@ def _is_settled(rule: OutcomeRule | None, earlier_maybe_sent: bool) -> bool:
 def _rejected(
     contract: OperationContract,
     request: FrozenRequest,
-    response: Response,
     answer: Answer,
     said: str,
+    kept: tuple[tuple[str, str], ...],
     *,
     settled: bool,
 ) -> Classified:
-    kept = receipt(contract.receipt_headers, response)
     if not settled and contract.replay.kind is not ReplayKind.READ:
         return Classified(
             Outcome.OUTCOME_UNKNOWN, f"{said}, but an earlier attempt may be in effect", receipt=kept
         )
-    values: dict[str, JsonValue] = {RESULT_STATUS: response.status}
+    values: dict[str, JsonValue] = {RESULT_STATUS: answer.status}
     values |= extract(contract.rejection, answer, request.target)
     return Classified(Outcome.REJECTED, said, result=encode_result(values), effect_free=True, receipt=kept)
 

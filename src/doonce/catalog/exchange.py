@@ -31,7 +31,11 @@ class Response(Record, frozen=True):
 
     def header(self, name: str) -> str | None:
         """Return the value of the header `name` (lower case), None where it is absent or given twice."""
-        values = [value for key, value in self.headers if key.lower() == name]
+        values = [
+            value
+            for key, value in self.headers
+            if key == name or (len(key) == len(name) and key.lower() == name)
+        ]
         return values[0] if len(values) == 1 else None
 
 

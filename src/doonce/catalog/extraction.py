@@ -26,10 +26,11 @@ _EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 class Answer:
     """An answer that is read at most once as JSON; `is_json` says whether it is a document at all."""
 
-    __slots__ = ("_document", "_response", "is_json")
+    __slots__ = ("_document", "_response", "is_json", "status")
 
     def __init__(self, response: Response, *, bytes_max: int) -> None:
         self._response = response
+        self.status = response.status
         self._document: JsonValue = None
         try:
             self._document = loads(response.body, bytes_max=bytes_max)
@@ -75,14 +76,18 @@ def extract(sources: Mapping[str, ValueSource], answer: Answer, target: str) -> 
 
 def encode_result(values: Mapping[str, JsonValue]) -> bytes:
     """Return extracted values as a JSON object; a text that has no exact form is left out."""
-    kept: dict[str, JsonValue] = {}
-    for name, value in values.items():
-        try:
-            dumps(value)
-        except Invalid:
-            continue
-        kept[name] = value
-    return dumps(kept)
+    try:
+        return dumps(dict(values))
+    except Invalid:
+        return dumps({name: value for name, value in values.items() if _is_exact(value)})
+
+
+def _is_exact(value: JsonValue) -> bool:
+    try:
+        dumps(value)
+    except Invalid:
+        return False
+    return True
 
 
 def _remote_id(found: Found) -> Found:

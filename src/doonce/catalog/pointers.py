@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from doonce.base.errors import Invalid
@@ -18,6 +19,7 @@ ABSENT: Final = Absent.ABSENT
 Found: TypeAlias = "JsonValue | Absent"
 
 
+@lru_cache(maxsize=4096)
 def parse_pointer(text: str) -> tuple[str, ...]:
     """Return the steps of a pointer; raises `Invalid` for a text that is not one."""
     if text == "":

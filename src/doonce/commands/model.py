@@ -206,6 +206,17 @@ class CommandEnd(Record, frozen=True):
     recorded_at: int
 
 
+class NewEnd(Record, frozen=True):
+    """An end to record. `asked_for`: the application asks for it by itself, so nothing has to carry it there."""
+
+    command: Command
+    ended_as: EndedAs
+    attempt_id: str | None
+    result_json: str
+    reason: str
+    asked_for: bool = False
+
+
 def derive_state(*, ended_as: EndedAs | None, unresolved: bool, work_state: str | None) -> CommandState:
     """Where a command stands. An unresolved attempt outweighs everything but an end."""
     if ended_as is not None:

@@ -23,6 +23,7 @@ from doonce.commands.model import (
     EndedAs,
     HandoffClaim,
     HandoffState,
+    NewEnd,
     Origin,
     Pins,
     Rejection,
@@ -46,6 +47,8 @@ COMMAND_COLUMNS = tuple(column.name for column in command.c)
 END_COLUMNS = tuple(column.name for column in command_end.c)
 CONFLICT_SLOTS = 16
 GENERATION_ENDED = "generation_ended"
+LEFT = "left to be asked for"
+"""The summary of a completion that nobody has to carry: the application's binding says that it asks."""
 
 
 def _handoffs(dialect: Dialect) -> sa.Select[Any]:
@@ -157,8 +160,8 @@ def load_ends(ids: Iterable[str]) -> Txn[dict[str, CommandEnd]]:
     }
 
 
-def end(ends: Sequence[tuple[Command, EndedAs, str | None, str, str]], now_us: int) -> Txn[None]:
-    """End commands: (command, how, attempt, result JSON, reason), and create each one's completion (PROTOCOL K1).
+def end(ends: Sequence[NewEnd], now_us: int) -> Txn[None]:
+    """End commands, and create each one's completion (PROTOCOL K1): work, or done where the application asks.
 
     Only inside the transaction that ends their work, under its locks; a second end of one command is refused by key.
     """
@@ -166,21 +169,22 @@ def end(ends: Sequence[tuple[Command, EndedAs, str | None, str, str]], now_us: i
         command_end,
         END_COLUMNS,
         [
-            (ended.id, how.value, attempt_id, result, reason, now_us)
-            for ended, how, attempt_id, result, reason in ends
+            (one.command.id, one.ended_as.value, one.attempt_id, one.result_json, one.reason, now_us)
+            for one in ends
         ],
     )
     yield from work.insert(
         [
             NewItem(
-                id=completion_id(ended.id),
+                id=completion_id(one.command.id),
                 family=Family.COMPLETION.value,
-                scope=ended.scope,
+                scope=one.command.scope,
                 subject_kind="command",
-                subject_id=ended.id,
-                view_digest=ended.pins.view_digest,
+                subject_id=one.command.id,
+                view_digest=one.command.pins.view_digest,
+                done=LEFT if one.asked_for else None,
             )
-            for ended, *_ in ends
+            for one in ends
         ]
     )
 

@@ -21,8 +21,8 @@ from asyncmy.errors import MySQLError
 from sqlalchemy.dialects import mysql as mysql_dialect
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
-from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.util import greenlet_spawn
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
 from doonce.db import mysql, mysql_faults, mysql_server, postgresql, sidefile, sqlite
@@ -80,15 +80,23 @@ async def _run_on_postgresql(database: Database, work: Callable[[sa.Connection],
             },
         )
 
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
-    try:
-        async with engine.connect() as connection:
-            result = await connection.run_sync(work)
-            if write:
-                await connection.commit()
-            return result
-    finally:
-        await engine.dispose()
+    def create() -> Any:
+        return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect)
+
+    engine = sa.create_engine("postgresql+asyncpg://", creator=create, poolclass=NullPool)
+    return await greenlet_spawn(_run_within, engine, work, write)
+
+
+def _run_within(engine: sa.Engine, work: Callable[[sa.Connection], T], write: bool) -> T:
+    """Over an asynchronous driver, within a greenlet.
+
+    SQLAlchemy's asynchronous engine is this and its whole object mapper, which no worker needs in its memory.
+    """
+    with engine.connect() as connection:
+        result = work(connection)
+        if write:
+            connection.commit()
+        return result
 
 
 def _no_names_of_keys(record: logging.LogRecord) -> bool:
@@ -98,7 +106,7 @@ def _no_names_of_keys(record: logging.LogRecord) -> bool:
 
 async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
     logging.getLogger("asyncmy").addFilter(_no_names_of_keys)
-    engine = create_async_engine(
+    engine = sa.create_engine(
         driver.url.set(drivername="mysql+asyncmy").update_query_dict({"charset": "utf8mb4"}),
         poolclass=NullPool,
         isolation_level="READ COMMITTED",
@@ -115,14 +123,7 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
             raise SchemaFault(why, mend)
         return work(connection)
 
-    try:
-        async with engine.connect() as connection:
-            result = await connection.run_sync(configured)
-            if write:
-                await connection.commit()
-            return result
-    finally:
-        await engine.dispose()
+    return await greenlet_spawn(_run_within, engine, configured, write)
 
 
 def _run_on_sqlite(driver: sqlite.SqliteDriver, work: Callable[[sa.Connection], T], write: bool) -> T:

@@ -1,8 +1,13 @@
-"""Migration: bring a database to this release's schema in one transaction, or say why not and change nothing."""
+"""Migration: bring a database to this release's schema in one transaction, or say why not and change nothing.
+
+Every process asks what its database is, few migrate one: Alembic is imported by the steps alone, since it takes an
+eighth of a worker's memory.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,10 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 from doonce.base.errors import Conflict, Unavailable
 from doonce.base.ids import new_token
@@ -26,6 +27,8 @@ from doonce.db.transaction import Txn, lock_number
 
 VERSION_TABLE: Final = "doonce_schema"
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
+VERSIONS: Final = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text()))
+STEP: Final = re.compile(r"v(\d{4})_\w+\.py")
 LOCK: Final = "migrate"
 LOCK_SECONDS: Final = 60
 MARK: Final = sa.Table(
@@ -79,17 +82,15 @@ async def migrate(url: str, *, install: Callable[[], Txn[Any]]) -> MigrationRepo
     )
 
 
-def scripts() -> ScriptDirectory:
-    """The steps that this release knows."""
-    return ScriptDirectory(str(MIGRATIONS))
+def revisions() -> list[str]:
+    """The revisions that this release knows, the first one first: its steps' files are named by them."""
+    names = (STEP.fullmatch(path.name) for path in (MIGRATIONS / "versions").iterdir())
+    return sorted(name[1] for name in names if name is not None)
 
 
 def head() -> str:
     """The revision that this release needs."""
-    found = scripts().get_current_head()
-    if found is None:
-        raise LookupError("this release has no migrations")
-    return found
+    return revisions()[-1]
 
 
 def standing(connection: sa.Connection) -> Standing:
@@ -98,21 +99,17 @@ def standing(connection: sa.Connection) -> Standing:
     if MARK.name in tables:
         return Standing(Finding.HALF, None)
     ours = tables & set(metadata.tables)
-    revisions: tuple[str, ...] = ()
-    if VERSION_TABLE in tables:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        revisions = context.get_current_heads()
-    if not revisions:
+    found = connection.execute(sa.select(VERSIONS.c.version_num)).all() if VERSION_TABLE in tables else []
+    if not found:
         if ours or VERSION_TABLE in tables:
             return Standing(Finding.HALF, None)
         return Standing(Finding.FOREIGN if tables else Finding.EMPTY, None)
-    if len(revisions) > 1:
+    if len(found) > 1:
         return Standing(Finding.HALF, None)
-    (revision,) = revisions
+    ((revision,),) = found
     if revision == head():
         return Standing(Finding.CURRENT, revision)
-    known = {script.revision for script in scripts().walk_revisions()}
-    return Standing(Finding.OLDER if revision in known else Finding.NEWER, revision)
+    return Standing(Finding.OLDER if revision in revisions() else Finding.NEWER, revision)
 
 
 def _upgrade(connection: sa.Connection, install: Callable[[], Txn[Any]], database_id: str) -> MigrationReport:
@@ -152,10 +149,14 @@ def _marked(connection: sa.Connection, found: Standing) -> Iterator[None]:
 
 def run_steps(connection: sa.Connection) -> tuple[str, ...]:
     """Apply what is missing, within the transaction of this connection; returns the revisions that it applied."""
-    script = scripts()
+    from alembic.config import Config  # noqa: PLC0415 (see above)
+    from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415 (see above)
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 (see above)
+
+    script = ScriptDirectory(str(MIGRATIONS))
     applied: list[str] = []
 
-    def steps(revision: Any, _: MigrationContext) -> Any:
+    def steps(revision: Any, _: Any) -> Any:
         planned = script._upgrade_revs("head", revision)  # noqa: SLF001 (as Alembic's own upgrade command does)
         applied.extend(step.revision.revision for step in planned)
         return planned

@@ -113,7 +113,8 @@ class PostgresqlDriver:
         async with self._slots:
             connection = await self._acquire()
             try:
-                result = await self._drive(connection, factory(), readonly)
+                drive = self._read if readonly else self._drive
+                result = await drive(connection, factory())
             except (Disconnected, CommitUnknown):
                 connection.raw.terminate()
                 raise
@@ -128,14 +129,28 @@ class PostgresqlDriver:
             self._release(connection)
             return result
 
-    async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
+    async def _read(self, connection: PooledConnection, transaction: Txn[T]) -> T:
+        """Carry out a read: each of its statements has a snapshot of its own anyway, so no transaction is opened."""
+        value: Any = None
+        try:
+            while True:
+                call = transaction.send(value)
+                refuse_write(call)
+                value = await self._ask(self._carry_out(connection, call))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            transaction.close()
+
+    async def _drive(self, connection: PooledConnection, transaction: Txn[T]) -> T:
         result: T
         posted = Posted()
         call: Any = None
         value: Any = None
         try:
             call = next(transaction)
-            await self._ask(connection.raw.execute(opening(call, readonly=readonly)))
+            await self._ask(connection.raw.execute(opening(call)))
             if isinstance(call, LockNames):
                 call = transaction.send(None)
             while True:
@@ -309,10 +324,18 @@ class PostgresqlDriver:
                 await raw.close(timeout=2)
 
 
-def opening(first: Any, *, readonly: bool) -> str:
+def refuse_write(call: Any) -> None:
+    """A read asks and locks nothing; raises `TypeError` for anything else, which is a fault of ours."""
+    if isinstance(call, ReadClock):
+        return
+    text = call.statement.postgresql.text if isinstance(call, Fetch) else ""
+    if not text.startswith("SELECT") or " FOR UPDATE" in text or " FOR SHARE" in text:
+        raise TypeError(f"a read may not write or lock: {call!r}")
+
+
+def opening(first: Any) -> str:
     """What begins a transaction, with its first locks in the same trip where it begins with locks."""
-    begin = BEGIN + " READ ONLY" if readonly else BEGIN
-    return "; ".join([begin, *lock_texts(first)]) if isinstance(first, LockNames) else begin
+    return "; ".join([BEGIN, *lock_texts(first)]) if isinstance(first, LockNames) else BEGIN
 
 
 def lock_texts(call: LockNames) -> list[str]:

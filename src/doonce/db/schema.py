@@ -59,10 +59,9 @@ HOT_ROW: dict[str, Any] = {"postgresql_with": {"fillfactor": "45"}}
 be pruned. No index covers a column that a step changes, so that such an update touches no index."""
 
 ENGINES: Final = "engines"
-GENERATED: Final = "generated"
 HINTS: Final = "hints"
-"""Keys of `info`: on which engines an index is made; the generated columns of a table on the MySQL wire; that the rows
-of a table are hints, so that adding one that is there must not wait for whoever has locked it."""
+"""Keys of `info`: on which engines an index is made; that the rows of a table are hints, so that adding one that is
+there must not wait for whoever has locked it."""
 
 PARTIAL: Final = ("sqlite", "postgresql")
 """Engines that have partial indexes."""
@@ -77,12 +76,6 @@ def only_on(index: sa.Index, *engines: str) -> sa.Index:
 def is_made_on(index: sa.Index, engine: str) -> bool:
     """Whether an engine has this index."""
     return engine in index.info.get(ENGINES, (engine,))
-
-
-def generated(table: sa.Table, column: str, expression: str, key: str, definition: sa.DDL) -> None:
-    """Have a column on the MySQL wire that the server fills: `definition` adds it, and its unique key, to the table."""
-    table.info.setdefault(GENERATED, {})[column] = (expression, key)
-    sa.event.listen(table, "after_create", definition.execute_if(dialect=MYSQL))  # type: ignore[arg-type]  # as above
 
 
 clock = sa.Table(

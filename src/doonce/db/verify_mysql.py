@@ -7,12 +7,9 @@ computed from; both decide what is stored here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 import sqlalchemy as sa
-
-from doonce.db.schema import GENERATED
 
 ENGINE: Final = "InnoDB"
 COLUMNS: Final = sa.text(
@@ -33,12 +30,6 @@ def engine(connection: sa.Connection, name: str) -> str:
 def columns(connection: sa.Connection, name: str) -> dict[str, str]:
     """Each column with its type, its text's collation, whether it may be null, and what else fills it."""
     return {row[0]: _described(*row[1:]) for row in connection.execute(COLUMNS, {"name": name})}
-
-
-def generated_columns(table: sa.Table) -> Iterator[tuple[str, str, str]]:
-    """The name, the words and the unique key of each column that only the MySQL wire has."""
-    for name, (expression, key) in table.info.get(GENERATED, {}).items():
-        yield name, f"VARBINARY(255) AS {expression}", key
 
 
 def _described(

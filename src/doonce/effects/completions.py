@@ -204,7 +204,7 @@ class Completer:
             view = await self._views.get(command.pins.view_digest)
             policy = view.policies.completion
             if policy.mode is CompletionMode.PULL:
-                return Event.SUCCEED, "left to be asked for"
+                return Event.SUCCEED, commands.LEFT
             notice = notice_of(completion)
             if notice is None:
                 return Event.SKIP, "the command has ended since"

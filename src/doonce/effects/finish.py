@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from doonce.base.records import Record
 from doonce.catalog.model import Outcome
 from doonce.commands import store as commands
-from doonce.commands.model import Command, EndedAs
+from doonce.commands.model import Command, NewEnd
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch
@@ -166,24 +166,31 @@ def _unresolved_attempt(row: Finish, step: NextStep) -> str | None:
 
 def _follow(steps: Sequence[tuple[Finish, NextStep]], now_us: int) -> Txn[None]:
     """End commands, and for each unresolved attempt create its reconciliation and a notice that is not the end."""
-    ends: list[tuple[Command, EndedAs, str | None, str, str]] = []
+    ends: list[NewEnd] = []
     follow: list[NewItem] = []
     for row, step in steps:
         if step.ended_as is not None:
             ends.append(
-                (row.command, step.ended_as, row.attempt_id, row.ending.result_json, row.ending.reason)
+                NewEnd(
+                    row.command,
+                    step.ended_as,
+                    row.attempt_id,
+                    row.ending.result_json,
+                    row.ending.reason,
+                    asked_for=row.terms.asks,
+                )
             )
         attempt_id = _unresolved_attempt(row, step)
         if attempt_id is not None:
-            follow += [
-                _about(attempt_id, row.command, family) for family in (Family.RECONCILE, Family.COMPLETION)
-            ]
+            follow.append(_about(attempt_id, row.command, Family.RECONCILE))
+            done = commands.LEFT if row.terms.asks else None
+            follow.append(_about(attempt_id, row.command, Family.COMPLETION, done))
     if ends:
         yield from commands.end(ends, now_us)
     yield from work.insert(follow)
 
 
-def _about(attempt_id: str, command: Command, family: Family) -> NewItem:
+def _about(attempt_id: str, command: Command, family: Family, done: str | None = None) -> NewItem:
     return NewItem(
         id=derived_id(attempt_id, family),
         family=family.value,
@@ -191,6 +198,7 @@ def _about(attempt_id: str, command: Command, family: Family) -> NewItem:
         subject_kind="attempt",
         subject_id=attempt_id,
         view_digest=command.pins.view_digest,
+        done=done,
     )
 
 

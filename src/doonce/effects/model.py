@@ -121,10 +121,14 @@ class Ending(Record, frozen=True):
 
 
 class Terms(Record, frozen=True):
-    """What the pinned view says about ending attempts of one command."""
+    """What the pinned view says about ending attempts of one command.
+
+    `asks`: the application asks for results by itself, so that no completion has to be pushed.
+    """
 
     policy: RetryPolicy
     wants_rejected_result: bool
+    asks: bool = False
 
 
 class Unresolved(str, Enum):

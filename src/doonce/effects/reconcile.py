@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from doonce.base.records import Record
 from doonce.catalog.model import Verdict
 from doonce.commands import store as commands
-from doonce.commands.model import Command, EndedAs
+from doonce.commands.model import Command, EndedAs, NewEnd
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
@@ -133,17 +133,24 @@ class PrepareProbe(Record, frozen=True):
 
 
 def prepare_probe(row: PrepareProbe) -> Txn[bool]:
-    """Journal a `prepared` probe under the live claim; False when the claim is stale."""
+    """Journal a `prepared` probe under the live claim; False when the claim is stale. A rerun finds its own."""
     owners = yield from ownership.fence([row.claimed.item.family])
     items = yield from work.lock_items([row.claimed.item.id])
+    before = (yield from attempts_of([row.claimed.item.subject_id]))[row.claimed.item.subject_id]
     now_us = yield from clock()
     owner = owners.get(row.claimed.item.family)
     if owner is None or not owner.lets_finish(row.deployment, row.claimed.epoch):
         return False
     if not live(items.get(row.claimed.item.id), row.claimed, now_us):
         return False
-    new = attempt_row(row.attempt_id, AttemptKind.PROBE, row.claimed, row.command, row.operation, now_us)
-    yield from insert_many(effect_attempt, ATTEMPT_COLUMNS, [new], skip_conflicts=True)
+    if before and before[-1].id == row.attempt_id:
+        return True
+    if before and before[-1].outcome is None:
+        return False
+    new = attempt_row(
+        row.attempt_id, AttemptKind.PROBE, len(before), row.claimed, row.command, row.operation, now_us
+    )
+    yield from insert_many(effect_attempt, ATTEMPT_COLUMNS, [new])
     return True
 
 
@@ -348,7 +355,7 @@ def _conclude(row: Resolve, ended_as: EndedAs, verdict: Verdicted, subject: _Sub
     """End the command and free its lanes: the target lane at once only if the evidence names this attempt (L4)."""
     item, held = subject.item, subject.held
     yield from commands.end(
-        [(row.command, ended_as, row.attempt_id, verdict.result_json, verdict.reason)], subject.now_us
+        [NewEnd(row.command, ended_as, row.attempt_id, verdict.result_json, verdict.reason)], subject.now_us
     )
     targets: set[str] = set()
     sources: set[str] = set()

@@ -16,7 +16,7 @@ from doonce.base.errors import DoonceError, Stale
 from doonce.base.ids import id_time_us
 from doonce.catalog.classify import CrashedState, may_replay, settle_crash
 from doonce.catalog.compile import BindingView, Operation
-from doonce.catalog.model import OperationContract, Outcome, Policies
+from doonce.catalog.model import CompletionMode, OperationContract, Outcome, Policies
 from doonce.catalog.service import Views
 from doonce.commands.model import Command
 from doonce.db.committer import Committer
@@ -67,6 +67,7 @@ def terms_of(policies: Policies) -> Terms:
             deferring_us_max=policies.deferral_age_us_max,
         ),
         wants_rejected_result=policies.wants_rejected_result,
+        asks=policies.completion.mode is CompletionMode.PULL,
     )
 
 

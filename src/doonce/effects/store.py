@@ -54,7 +54,7 @@ def _of_subjects(dialect: Dialect) -> sa.Select[Any]:
     return (
         sa.select(*[effect_attempt.c[name] for name in READ_COLUMNS])
         .where(effect_attempt.c.subject_id.in_(sa.select(ids.c.id).select_from(ids.source)))
-        .order_by(effect_attempt.c.subject_id, effect_attempt.c.prepared_at, effect_attempt.c.id)
+        .order_by(effect_attempt.c.subject_id, effect_attempt.c.number)
     )
 
 
@@ -202,7 +202,10 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
         command = known.get(c.item.subject_id)
         open_attempt = open_attempts.get(c.item.subject_id)
         if open_attempt is None and command is not None:
-            rows.append(attempt_row(attempt_id, AttemptKind.EFFECT, c, command, command.operation, now_us))
+            number = len(past.get(c.item.subject_id, ()))
+            rows.append(
+                attempt_row(attempt_id, AttemptKind.EFFECT, number, c, command, command.operation, now_us)
+            )
         starts.append(
             Start(
                 claimed=c,
@@ -244,12 +247,19 @@ def _lineage(work_ids: Iterable[str]) -> Txn[dict[str, Lineage]]:
 
 
 def attempt_row(
-    attempt_id: str, kind: AttemptKind, claimed: Claimed, command: Command, operation: str, now_us: int
+    attempt_id: str,
+    kind: AttemptKind,
+    number: int,
+    claimed: Claimed,
+    command: Command,
+    operation: str,
+    now_us: int,
 ) -> tuple[Any, ...]:
-    """The row of a new `prepared` attempt."""
+    """The row of a new `prepared` attempt; `number` are its subject's earlier ones, all of which have ended."""
     values: dict[str, Any] = dict.fromkeys(ATTEMPT_COLUMNS)
     values |= {
-        "id": attempt_id, "kind": kind.value, "subject_id": claimed.item.subject_id, "work_id": claimed.item.id,
+        "id": attempt_id, "kind": kind.value, "subject_id": claimed.item.subject_id, "number": number,
+        "work_id": claimed.item.id,
         "operation": operation, "state": AttemptState.PREPARED.value, "reason": "", "token": claimed.token,
         "epoch": claimed.epoch, "generation": command.pins.generation, "link_version": command.pins.link_version,
         "request_digest": command.request.body_digest, "prepared_at": now_us, "effect_free": 0,

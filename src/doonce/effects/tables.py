@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from doonce.db.schema import (
-    COUNT,
-    HOT_ROW,
-    IDENTITY,
-    MICROSECONDS,
-    PARTIAL,
-    TEXT,
-    generated,
-    metadata,
-    only_on,
-)
+from doonce.db.schema import COUNT, HOT_ROW, IDENTITY, MICROSECONDS, TEXT, metadata
 
 effect_attempt = sa.Table(
     "effect_attempt",
@@ -22,6 +12,7 @@ effect_attempt = sa.Table(
     sa.Column("id", IDENTITY, primary_key=True),
     sa.Column("kind", IDENTITY, nullable=False),
     sa.Column("subject_id", IDENTITY, nullable=False),
+    sa.Column("number", COUNT, nullable=False),
     sa.Column("work_id", IDENTITY, nullable=False),
     sa.Column("operation", IDENTITY, nullable=False),
     sa.Column("state", IDENTITY, nullable=False),
@@ -43,31 +34,13 @@ effect_attempt = sa.Table(
     sa.Column("receipt", TEXT),
     sa.Column("result", TEXT),
     sa.Column("evidence_version", COUNT, nullable=False),
-    sa.Index("effect_attempt_subject_id", "subject_id"),
-    only_on(
-        sa.Index(
-            "effect_attempt_open",
-            "subject_id",
-            unique=True,
-            postgresql_where=sa.text("outcome IS NULL"),
-            sqlite_where=sa.text("outcome IS NULL"),
-        ),
-        *PARTIAL,
-    ),
+    sa.Index("effect_attempt_number", "subject_id", "number", unique=True),
     **HOT_ROW,
 )
-generated(
-    effect_attempt,
-    "open_subject_id",
-    "case when outcome is null then subject_id end",
-    "effect_attempt_open",
-    sa.DDL(  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
-        "ALTER TABLE effect_attempt ADD COLUMN open_subject_id varbinary(255)"
-        " AS (CASE WHEN outcome IS NULL THEN subject_id END) VIRTUAL,"
-        " ADD UNIQUE KEY effect_attempt_open (open_subject_id)"
-    ),
-)
-"""`effect_attempt_open`: a subject has at most one attempt without an outcome (PROTOCOL W4)."""
+"""`number`: how many attempts of the subject had ended before this one. Whoever makes an attempt has seen all of those
+ended, and an end is for ever; so with the unique key a subject has at most one attempt without an outcome (PROTOCOL
+W4). A unique key over the open ones alone would say so too, but every end would have to touch each index of its row.
+"""
 
 attempt_evidence = sa.Table(
     "attempt_evidence",

@@ -16,8 +16,8 @@ from doonce.work.tables import work_item, work_lane_entry, work_ready
 NEW_COLUMNS = (
     "id", "family", "org", "installation", "subject_kind", "subject_id", "view_digest", "capability_version",
     "source_lane", "source_position", "target_lane", "target_position", "state", "run_after", "attempts", "claims",
-    "failures", "deferrals", "expiries", "alone", "lease_until", "ownership_epoch", "cancel_requested", "replay_of",
-    "predecessor", "created_at", "updated_at",
+    "failures", "deferrals", "expiries", "alone", "lease_until", "ownership_epoch", "cancel_requested", "summary",
+    "replay_of", "predecessor", "created_at", "updated_at", "finished_at",
 )  # fmt: skip
 
 
@@ -91,7 +91,9 @@ class _Placing:
     ready: list[ReadyRow] = field(default_factory=list)
 
     def place(self, item: NewItem) -> tuple[int | None, int | None]:
-        """The item's positions; it becomes ready unless a lane keeps it waiting."""
+        """The item's positions; it becomes ready unless a lane keeps it waiting, or it is done already."""
+        if item.done is not None:
+            return None, None
         run_after = self.now_us + item.delay_us
         source_position, is_head = self._in_source(item, run_after)
         target_position, due = self._in_target(item, run_after, is_head)
@@ -148,6 +150,6 @@ def _new_row(
     return (
         item.id, item.family, scope.org, scope.installation, item.subject_kind, item.subject_id, item.view_digest,
         item.capability_version, item.source_lane, source_position, item.target_lane, target_position,
-        State.PENDING.value, now_us + item.delay_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, item.replay_of, item.predecessor,
-        now_us, now_us,
+        (State.PENDING if item.done is None else State.SUCCEEDED).value, now_us + item.delay_us, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, item.done, item.replay_of, item.predecessor, now_us, now_us, now_us if item.done is not None else None,
     )  # fmt: skip

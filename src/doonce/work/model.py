@@ -102,7 +102,8 @@ class Scope(Record, frozen=True):
 class NewItem(Record, frozen=True):
     """A work item to insert. Ids are made by the caller, before the transaction (PROTOCOL T1).
 
-    `delay_us` counts from the database's now. `inherits` names a terminal item whose lane positions this one takes
+    `delay_us` counts from the database's now. `done`: there is nothing to run, and why; the item is there for what it
+    records, succeeded from the start. `inherits` names a terminal item whose lane positions this one takes
     over; `predecessor` is unique, so one item has one successor.
     """
 
@@ -121,6 +122,7 @@ class NewItem(Record, frozen=True):
     predecessor: str | None = None
     source_position: int | None = None
     target_position: int | None = None
+    done: str | None = None
 
 
 class Item(Record, frozen=True):

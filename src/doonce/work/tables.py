@@ -51,7 +51,7 @@ work_item = sa.Table(
     sa.Column("failure_class", IDENTITY),
     sa.Column("summary", TEXT),
     sa.Column("replay_of", IDENTITY),
-    sa.Column("predecessor", IDENTITY, unique=True),
+    sa.Column("predecessor", IDENTITY),
     sa.Column("created_at", MICROSECONDS, nullable=False),
     sa.Column("updated_at", MICROSECONDS, nullable=False),
     sa.Column("finished_at", MICROSECONDS),
@@ -65,11 +65,19 @@ work_item = sa.Table(
         ),
         *PARTIAL,
     ),
+    sa.Index(
+        "work_item_predecessor",
+        "predecessor",
+        unique=True,
+        postgresql_where=sa.text("predecessor IS NOT NULL"),
+        sqlite_where=sa.text("predecessor IS NOT NULL"),
+    ),
     only_on(sa.Index("work_item_family", "family", "subject_id"), *MYSQL),
     **HOT_ROW,
 )
 """`work_item_reconciles`: the few items that an operator asks for, found whatever the history holds.
-`work_item_family` does the same where an engine has no partial indexes."""
+`work_item_family` does the same where an engine has no partial indexes. `work_item_predecessor`: an item has one
+successor; most have none, and cost it nothing where the index can be partial."""
 
 work_ready = sa.Table(
     "work_ready",

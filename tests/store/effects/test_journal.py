@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 from tests.store.effects.world import World, make_world
 
 from doonce.base.ids import new_id
@@ -12,13 +13,21 @@ from doonce.commands import store as commands
 from doonce.commands.model import EndedAs
 from doonce.db.database import Database
 from doonce.db.faults import RefusedData
-from doonce.db.schema import IDENTITY
 from doonce.db.statement import Statement
-from doonce.db.transaction import Txn, fetch
+from doonce.db.transaction import Txn, clock, fetch, insert_many
 from doonce.effects import reconcile
 from doonce.effects import store as effects
 from doonce.effects.finish import Finished
-from doonce.effects.model import AttemptState, EvidenceKind, Marked, Question, RefusedMark, Start, Verdicted
+from doonce.effects.model import (
+    AttemptKind,
+    AttemptState,
+    EvidenceKind,
+    Marked,
+    Question,
+    RefusedMark,
+    Start,
+    Verdicted,
+)
 from doonce.effects.reconcile import Resolve, Resolved
 from doonce.effects.store import LateEvidence
 from doonce.effects.tables import effect_attempt
@@ -32,6 +41,12 @@ from doonce.work.model import State
 from doonce.work.store import PLAIN_ITEMS, lock_items, read_item
 from doonce.work.tables import work_item
 
+COMPLETIONS_OF = Statement(
+    "test.completions_of",
+    lambda _: sa.select(work_item.c.state, work_item.c.summary, work_item.c.finished_at).where(
+        work_item.c.subject_id == sa.bindparam("subject"), work_item.c.family == "completion"
+    ),
+)
 EXPIRE = Statement("test.expire", lambda dialect: sa.update(work_item).values(lease_until=1))
 
 
@@ -210,6 +225,37 @@ def reconcile_completions(request: object) -> Txn[list[str | None]]:
     return [completion.attempt_id for completion in found]
 
 
+@pytest.mark.parametrize("outcome", [Outcome.ACCEPTED, Outcome.OUTCOME_UNKNOWN])
+async def test_k1_what_the_application_asks_for_is_done_when_it_is_recorded(
+    world: World, outcome: Outcome
+) -> None:
+    world.terms = replace(world.terms, asks=True)
+    start = await started(world)
+    await world.mark(start)
+    await world.finish(start, outcome)
+    about = start.attempt_id if outcome is Outcome.OUTCOME_UNKNOWN else start.claimed.item.subject_id
+    (told,) = await world.database.read(lambda: fetch(COMPLETIONS_OF, subject=about))
+    assert tuple(told)[:2] == ("succeeded", commands.LEFT)
+    assert told[2] is not None
+    assert await world.database.transact(reconcile_completions, world.claim_request(Family.COMPLETION)) == []
+
+
+async def test_w4_a_second_attempt_beside_an_open_one_is_refused_by_its_key(world: World) -> None:
+    start = await started(world)
+    assert start.command is not None
+    command, claimed = start.command, start.claimed
+
+    def another() -> Txn[None]:
+        now_us = yield from clock()
+        row = effects.attempt_row(
+            new_id("att"), AttemptKind.EFFECT, 0, claimed, command, command.operation, now_us
+        )
+        yield from insert_many(effect_attempt, effects.ATTEMPT_COLUMNS, [row])
+
+    with pytest.raises(RefusedData):
+        await world.database.transact(another)
+
+
 async def test_l4_a_proven_effect_ends_the_command_and_holds_the_lane_to_the_horizon(world: World) -> None:
     start = await started(world, target="t")
     await world.mark(start)
@@ -354,31 +400,3 @@ def late_answer(start: Start) -> LateEvidence:
         "{}",
         "200",
     )
-
-
-COPY_ATTEMPT = Statement(
-    "test.copy_attempt",
-    lambda dialect: sa.insert(effect_attempt).from_select(
-        [column.name for column in effect_attempt.c],
-        sa.select(
-            *[
-                sa.bindparam("copy", type_=IDENTITY) if column.name == "id" else column
-                for column in effect_attempt.c
-            ]
-        ),
-    ),
-)
-
-
-def copy_attempt(attempt_id: str) -> Txn[None]:
-    """Another attempt just like the only one."""
-    yield from fetch(COPY_ATTEMPT, copy=attempt_id)
-
-
-async def test_w4_the_database_itself_refuses_a_second_open_attempt_of_a_command(world: World) -> None:
-    start = await started(world)
-    with pytest.raises(RefusedData):
-        await world.database.transact(copy_attempt, new_id("att"))
-    await world.mark(start)
-    await world.finish(start, Outcome.REJECTED)
-    await world.database.transact(copy_attempt, new_id("att"))  # ended ones are history, as many as there are

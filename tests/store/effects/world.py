@@ -43,6 +43,7 @@ class World:
     principal: Principal
     link: RemoteLink
     scope: Scope = field(default_factory=lambda: Scope(ORG, INSTALLATION))
+    terms: Terms = TERMS
 
     def acceptance(
         self, key: str, *, body: bytes = b"{}", source: str | None = None, target: str | None = None
@@ -130,7 +131,7 @@ class World:
     async def finish(
         self, start: Start, outcome: Outcome, *, claimed: Claimed | None = None, **changes: object
     ) -> tuple[Finished, NextStep | None]:
-        """End one attempt."""
+        """End one attempt, under the terms of `self.terms`."""
         assert start.command is not None
         ending = replace(Ending(outcome, "test"), **changes)  # type: ignore[arg-type]  # test shorthand
         row = Finish(
@@ -139,7 +140,7 @@ class World:
             start.command,
             start.attempt_id,
             ending,
-            TERMS,
+            self.terms,
             start.earlier,
         )
         return (await self.database.transact(finish_store.finish, [row]))[0]

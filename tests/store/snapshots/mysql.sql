@@ -57,7 +57,7 @@ FOR UPDATE;
 
 -- completions.attempts
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.reason, effect_attempt.ended_at
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.id = ids.id;
 -- ids (rows as JSON)
 
@@ -68,7 +68,7 @@ WHERE handoff.`key` = ?) AS anon_1, (SELECT count(*) AS count_2
 FROM (SELECT command.id AS id
 FROM command FORCE INDEX (`PRIMARY`, command_origin_origin_key_key)
 WHERE command.origin_key = ?) AS anon_3) AS anon_2, (SELECT count(*) AS count_3
-FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 WHERE work_item.subject_id IN (SELECT command.id
 FROM command FORCE INDEX (`PRIMARY`, command_origin_origin_key_key)
 WHERE command.origin_key = ?)) AS anon_4;
@@ -81,12 +81,12 @@ WHERE variable_name IN ('version', 'autocommit', 'tx_isolation', 'transaction_is
 
 -- effects.attempts_by_id
 SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at, effect_attempt.status
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.id = ids.id;
 -- ids (rows as JSON)
 
 -- effects.bump_evidence
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number)
 SET effect_attempt.evidence_version=(effect_attempt.evidence_version + ?)
 WHERE effect_attempt.id = ids.id;
 -- ids (rows as JSON), 1
@@ -98,7 +98,7 @@ WHERE disposition.attempt_id = ids.id;
 -- ids (rows as JSON)
 
 -- effects.end
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', outcome LONGTEXT PATH '$[1]', reason LONGTEXT PATH '$[2]', effect_free BIGINT PATH '$[3]', settled_by LONGTEXT PATH '$[4]', status BIGINT PATH '$[5]', receipt LONGTEXT PATH '$[6]', result LONGTEXT PATH '$[7]' )) AS ends STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', outcome LONGTEXT PATH '$[1]', reason LONGTEXT PATH '$[2]', effect_free BIGINT PATH '$[3]', settled_by LONGTEXT PATH '$[4]', status BIGINT PATH '$[5]', receipt LONGTEXT PATH '$[6]', result LONGTEXT PATH '$[7]' )) AS ends STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number)
 SET effect_attempt.state=?, effect_attempt.outcome=ends.outcome, effect_attempt.reason=ends.reason, effect_attempt.ended_at=?, effect_attempt.settled_by=ends.settled_by, effect_attempt.effect_free=ends.effect_free, effect_attempt.status=ends.status, effect_attempt.receipt=ends.receipt, effect_attempt.result=ends.result
 WHERE effect_attempt.id = ends.id AND effect_attempt.outcome IS NULL;
 -- ends (rows as JSON), 'ended', now_us
@@ -124,23 +124,23 @@ WHERE disposition.successor_item_id = ids.id;
 
 -- effects.lock_attempts
 SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.id = ids.id
 ORDER BY effect_attempt.id
 FOR UPDATE;
 -- ids (rows as JSON)
 
 -- effects.mark
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', nonce LONGTEXT PATH '$[1]', horizon_us BIGINT PATH '$[2]', request_digest LONGTEXT PATH '$[3]' )) AS marks STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', nonce LONGTEXT PATH '$[1]', horizon_us BIGINT PATH '$[2]', request_digest LONGTEXT PATH '$[3]' )) AS marks STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number)
 SET effect_attempt.state=?, effect_attempt.request_digest=marks.request_digest, effect_attempt.mark_nonce=marks.nonce, effect_attempt.dispatched_at=?, effect_attempt.horizon_at=marks.horizon_us
 WHERE effect_attempt.id = marks.id AND effect_attempt.state = ?;
 -- marks (rows as JSON), 'dispatched', now_us, 'prepared'
 
 -- effects.of_subjects
 SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.effect_free, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.settled_by, effect_attempt.evidence_version, effect_attempt.horizon_at
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.subject_id = ids.id
-ORDER BY effect_attempt.subject_id, effect_attempt.prepared_at, effect_attempt.id;
+ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids (rows as JSON)
 
 -- incarnation.database_oid
@@ -163,8 +163,8 @@ WHERE database_incarnation.declaration = ?;
 -- incarnation.made_at
 SELECT create_time
 FROM information_schema.tables
-WHERE table_schema = DATABASE() AND table_name = ?;
--- 'database_incarnation'
+WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
+-- no parameters
 
 -- incarnation.may_read_identifier
 SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
@@ -219,7 +219,7 @@ FROM work_lane_entry FORCE INDEX (`PRIMARY`, work_lane_entry_next)
 WHERE work_lane_entry.lane = lanes.lane
 ORDER BY work_lane_entry.position
 LIMIT ?) AS item_id
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( lane LONGTEXT PATH '$[0]' )) AS lanes) AS chosen STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON work_item.id = chosen.item_id;
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( lane LONGTEXT PATH '$[0]' )) AS lanes) AS chosen STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON work_item.id = chosen.item_id;
 -- 1, lanes (rows as JSON)
 
 -- lanes.next_in_target
@@ -229,7 +229,7 @@ FROM work_lane_entry FORCE INDEX (`PRIMARY`, work_lane_entry_next)
 WHERE work_lane_entry.lane = lanes.lane AND work_lane_entry.open = ?
 ORDER BY work_lane_entry.open, work_lane_entry.due, work_lane_entry.position
 LIMIT ?) AS item_id
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( lane LONGTEXT PATH '$[0]' )) AS lanes) AS chosen STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON work_item.id = chosen.item_id;
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( lane LONGTEXT PATH '$[0]' )) AS lanes) AS chosen STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON work_item.id = chosen.item_id;
 -- 1, 1, lanes (rows as JSON)
 
 -- lanes.save
@@ -365,16 +365,16 @@ LIMIT ?;
 -- wanted (rows as JSON), 500
 
 -- operate.effect_attempt_by_id
-SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON true = 1
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.number, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.id = wanted.value
 ORDER BY effect_attempt.id
 LIMIT ?;
 -- wanted (rows as JSON), 500
 
 -- operate.effect_attempt_by_subject_id
-SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON true = 1
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.number, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.subject_id = wanted.value
 ORDER BY effect_attempt.prepared_at, effect_attempt.id
 LIMIT ?;
@@ -464,7 +464,7 @@ LIMIT ?;
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
 FROM work_item AS looked_into INNER
-JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON effect_attempt.id = looked_into.subject_id INNER
+JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON effect_attempt.id = looked_into.subject_id INNER
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition FORCE INDEX (`PRIMARY`, disposition_successor_item_id_key) ON disposition.attempt_id = effect_attempt.id
@@ -479,7 +479,7 @@ LIMIT ?;
 -- operate.unresolved_in_scope
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
 FROM work_item AS looked_into INNER
-JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_subject_id) ON effect_attempt.id = looked_into.subject_id INNER
+JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON effect_attempt.id = looked_into.subject_id INNER
 JOIN work_item AS effect ON effect.id = effect_attempt.work_id
 LEFT OUTER
 JOIN disposition FORCE INDEX (`PRIMARY`, disposition_successor_item_id_key) ON disposition.attempt_id = effect_attempt.id
@@ -500,7 +500,7 @@ LIMIT ?) AS bounded;
 
 -- operate.work_item_by_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = wanted.value
 ORDER BY work_item.id
 LIMIT ?;
@@ -508,7 +508,7 @@ LIMIT ?;
 
 -- operate.work_item_by_subject_id
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.updated_at, work_item.finished_at
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.subject_id = wanted.value
 ORDER BY work_item.created_at, work_item.id
 LIMIT ?;
@@ -617,7 +617,7 @@ WHERE credential.id = ? AND credential.state = ?;
 -- 'revoked', now_us, the_id, 'active'
 
 -- work.advance
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS due STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS due STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.run_after=?, work_item.updated_at=?
 WHERE work_item.id = due.id;
 -- due (rows as JSON), now_us, now_us
@@ -632,7 +632,7 @@ FOR UPDATE SKIP LOCKED;
 -- family, shelf, org, installation, rows
 
 -- work.count_dispatch
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', until_us BIGINT PATH '$[1]' )) AS marks STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', until_us BIGINT PATH '$[1]' )) AS marks STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.attempts=(work_item.attempts + ?), work_item.lease_until=marks.until_us, work_item.updated_at=?
 WHERE work_item.id = marks.id;
 -- marks (rows as JSON), 1, now_us
@@ -645,7 +645,7 @@ WHERE work_ready.family = `keys`.family AND work_ready.shelf = `keys`.shelf AND 
 
 -- work.for_subject
 SELECT work_item.id, work_item.source_lane, work_item.target_lane
-FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 WHERE work_item.subject_id = ? AND work_item.family = ?;
 -- subject_id, family
 
@@ -670,7 +670,7 @@ FOR UPDATE;
 
 -- work.lock_free_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id
 ORDER BY work_item.id
 FOR UPDATE SKIP LOCKED;
@@ -678,7 +678,7 @@ FOR UPDATE SKIP LOCKED;
 
 -- work.lock_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id
 ORDER BY work_item.id
 FOR UPDATE;
@@ -692,18 +692,18 @@ WHERE work_claimer.claimed_at < ?;
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id) ON true = 1
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id;
 -- ids (rows as JSON)
 
 -- work.renew
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', until_us BIGINT PATH '$[1]' )) AS leases STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', until_us BIGINT PATH '$[1]' )) AS leases STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.lease_until=leases.until_us, work_item.updated_at=?
 WHERE work_item.id = leases.id;
 -- leases (rows as JSON), now_us
 
 -- work.request_cancel
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.cancel_requested=?, work_item.updated_at=?
 WHERE work_item.id = ids.id;
 -- ids (rows as JSON), 1, now_us
@@ -715,14 +715,14 @@ WHERE work_claimer.owner = ? AND work_claimer.family = ?;
 -- new_token, new_items, now_us, claimer, claimed_family
 
 -- work.settle
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', state LONGTEXT PATH '$[1]', run_after BIGINT PATH '$[2]', claims BIGINT PATH '$[3]', failures BIGINT PATH '$[4]', first_failed_at BIGINT PATH '$[5]', deferrals BIGINT PATH '$[6]', first_deferred_at BIGINT PATH '$[7]', expiries BIGINT PATH '$[8]', failure_class LONGTEXT PATH '$[9]', summary LONGTEXT PATH '$[10]', finished_at BIGINT PATH '$[11]' )) AS ends STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', state LONGTEXT PATH '$[1]', run_after BIGINT PATH '$[2]', claims BIGINT PATH '$[3]', failures BIGINT PATH '$[4]', first_failed_at BIGINT PATH '$[5]', deferrals BIGINT PATH '$[6]', first_deferred_at BIGINT PATH '$[7]', expiries BIGINT PATH '$[8]', failure_class LONGTEXT PATH '$[9]', summary LONGTEXT PATH '$[10]', finished_at BIGINT PATH '$[11]' )) AS ends STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.state=ends.state, work_item.run_after=ends.run_after, work_item.claims=ends.claims, work_item.failures=ends.failures, work_item.first_failed_at=ends.first_failed_at, work_item.deferrals=ends.deferrals, work_item.first_deferred_at=ends.first_deferred_at, work_item.expiries=ends.expiries, work_item.alone=?, work_item.failure_class=ends.failure_class, work_item.summary=ends.summary, work_item.updated_at=?, work_item.finished_at=ends.finished_at
 WHERE work_item.id = ends.id;
 -- ends (rows as JSON), 0, now_us
 
 -- work.successor
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
-FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 WHERE work_item.predecessor = ?;
 -- predecessor
 
@@ -735,14 +735,14 @@ LIMIT 1;
 
 -- work.sweep
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
-FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 WHERE work_item.id > ?
 ORDER BY work_item.id
 LIMIT ?;
 -- after, rows
 
 -- work.take
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', expiries BIGINT PATH '$[1]' )) AS taken STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor_key, work_item_subject_id)
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', expiries BIGINT PATH '$[1]' )) AS taken STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.state=?, work_item.claims=(work_item.claims + ?), work_item.expiries=taken.expiries, work_item.alone=?, work_item.lease_owner=?, work_item.lease_token=?, work_item.lease_until=?, work_item.ownership_epoch=?, work_item.updated_at=?
 WHERE work_item.id = taken.id;
 -- taken (rows as JSON), 'processing', 1, alone, owner, token, until_us, epoch, now_us

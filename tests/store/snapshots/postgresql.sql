@@ -155,7 +155,7 @@ SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect
 FROM effect_attempt
 WHERE effect_attempt.subject_id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
-ORDER BY effect_attempt.subject_id, effect_attempt.prepared_at, effect_attempt.id;
+ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids[0]
 
 -- incarnation.database_oid
@@ -178,8 +178,8 @@ WHERE database_incarnation.declaration = $1::VARCHAR COLLATE "C";
 -- incarnation.made_at
 SELECT create_time
 FROM information_schema.tables
-WHERE table_schema = DATABASE() AND table_name = $1::VARCHAR;
--- 'database_incarnation'
+WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
+-- no parameters
 
 -- incarnation.may_read_identifier
 SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
@@ -403,7 +403,7 @@ LIMIT $2::INTEGER;
 -- wanted[0], 500
 
 -- operate.effect_attempt_by_id
-SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.number, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
 FROM effect_attempt
 WHERE effect_attempt.id IN (SELECT wanted.value
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
@@ -412,7 +412,7 @@ LIMIT $2::INTEGER;
 -- wanted[0], 500
 
 -- operate.effect_attempt_by_subject_id
-SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.number, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
 FROM effect_attempt
 WHERE effect_attempt.subject_id IN (SELECT wanted.value
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))

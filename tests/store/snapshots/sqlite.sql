@@ -171,7 +171,7 @@ FROM effect_attempt
 WHERE effect_attempt.subject_id IN (SELECT ids.id
 FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids)
-ORDER BY effect_attempt.subject_id, effect_attempt.prepared_at, effect_attempt.id;
+ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids (rows as JSON)
 
 -- incarnation.database_oid
@@ -194,8 +194,8 @@ WHERE database_incarnation.declaration = ?;
 -- incarnation.made_at
 SELECT create_time
 FROM information_schema.tables
-WHERE table_schema = DATABASE() AND table_name = ?;
--- 'database_incarnation'
+WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
+-- no parameters
 
 -- incarnation.may_read_identifier
 SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
@@ -436,7 +436,7 @@ LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
 -- operate.effect_attempt_by_id
-SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.number, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
 FROM effect_attempt
 WHERE effect_attempt.id IN (SELECT wanted.value
 FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
@@ -446,7 +446,7 @@ LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
 -- operate.effect_attempt_by_subject_id
-SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
+SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect_attempt.number, effect_attempt.work_id, effect_attempt.operation, effect_attempt.state, effect_attempt.outcome, effect_attempt.reason, effect_attempt.token, effect_attempt.epoch, effect_attempt.generation, effect_attempt.link_version, effect_attempt.request_digest, effect_attempt.mark_nonce, effect_attempt.prepared_at, effect_attempt.dispatched_at, effect_attempt.horizon_at, effect_attempt.ended_at, effect_attempt.settled_by, effect_attempt.effect_free, effect_attempt.status, effect_attempt.receipt, effect_attempt.result, effect_attempt.evidence_version
 FROM effect_attempt
 WHERE effect_attempt.subject_id IN (SELECT wanted.value
 FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doonce.commands import store as commands
-from doonce.commands.model import EndedAs
+from doonce.commands.model import EndedAs, NewEnd
 from doonce.db.transaction import Txn, clock, fetch
 from doonce.effects.store import attempts_of, first_dispatched_at
 from doonce.ownership import store as ownership
@@ -49,5 +49,5 @@ def cancel(command_id: str, summary: str) -> Txn[Refusal | None]:
     cancelled = yield from settle.cancel(live, held, now_us, summary)
     yield from lane_store.save(held.values())
     if Cancelled.CANCELLED in cancelled.values():
-        yield from commands.end([(known[command_id], EndedAs.CANCELLED, None, "{}", summary)], now_us)
+        yield from commands.end([NewEnd(known[command_id], EndedAs.CANCELLED, None, "{}", summary)], now_us)
     return None

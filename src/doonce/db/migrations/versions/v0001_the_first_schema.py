@@ -211,6 +211,7 @@ def _effect_attempt() -> None:
         sa.Column("id", NAME, nullable=False),
         sa.Column("kind", NAME, nullable=False),
         sa.Column("subject_id", NAME, nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("work_id", NAME, nullable=False),
         sa.Column("operation", NAME, nullable=False),
         sa.Column("state", NAME, nullable=False),
@@ -235,22 +236,7 @@ def _effect_attempt() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("effect_attempt_pk")),
         postgresql_with={"fillfactor": "45"},
     )
-    if on_mysql():
-        op.execute(
-            "ALTER TABLE effect_attempt ADD COLUMN open_subject_id varbinary(255)"
-            " AS (CASE WHEN outcome IS NULL THEN subject_id END) VIRTUAL,"
-            " ADD UNIQUE KEY effect_attempt_open (open_subject_id)"
-        )
-    else:
-        op.create_index(
-            "effect_attempt_open",
-            "effect_attempt",
-            ["subject_id"],
-            unique=True,
-            postgresql_where=sa.text("outcome IS NULL"),
-            sqlite_where=sa.text("outcome IS NULL"),
-        )
-    op.create_index("effect_attempt_subject_id", "effect_attempt", ["subject_id"], unique=False)
+    op.create_index("effect_attempt_number", "effect_attempt", ["subject_id", "number"], unique=True)
 
 
 def _handoff() -> None:
@@ -416,8 +402,15 @@ def _work_item() -> None:
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("work_item_pk")),
-        sa.UniqueConstraint("predecessor", name=op.f("work_item_predecessor_key")),
         postgresql_with={"fillfactor": "45"},
+    )
+    op.create_index(
+        "work_item_predecessor",
+        "work_item",
+        ["predecessor"],
+        unique=True,
+        postgresql_where=sa.text("predecessor IS NOT NULL"),
+        sqlite_where=sa.text("predecessor IS NOT NULL"),
     )
     if on_mysql():
         op.create_index("work_item_family", "work_item", ["family", "subject_id"], unique=False)
