@@ -26,6 +26,9 @@ from doonce.effects.reconcile import claim_questions
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
+from doonce.events.service import Deriver
+from doonce.events.store import Unread, claim_unread
+from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
@@ -48,6 +51,8 @@ class EngineSettings:
     effects: WorkerSettings = field(default_factory=WorkerSettings)
     reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    events: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
@@ -85,6 +90,8 @@ class Engine:
         self.views = Views(database)
         self.principals = Principals(database, vault)
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
+        self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
+        self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
         self._identity = Identity(settings.deployment, new_id("prc"))
@@ -102,6 +109,7 @@ class Engine:
             Family.EFFECT: self._effect_worker,
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
+            Family.EVENT: self._event_worker,
         }
         for family in families:
             worker = makers[family]()
@@ -109,6 +117,7 @@ class Engine:
             self._running.tasks.append(asyncio.create_task(worker.run(), name=f"worker:{family.value}"))
         self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
         self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
+        self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
 
     def begin_drain(self) -> None:
         """Claim nothing more, at once; what runs goes on to its end."""
@@ -125,6 +134,7 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._running.tasks, return_exceptions=True)
         self._running = Running()
+        await self.ingress.drain()
         await self._outbound.close()
         await self.database.close()
 
@@ -200,6 +210,15 @@ class Engine:
         )
         completer.worker = worker
         return worker
+
+    def _event_worker(self) -> Worker[Unread]:
+        deriver = Deriver(self.database, self.views, self._vault, self.settings.deployment, self.metrics)
+        return self._worker(
+            FamilyWork(
+                Family.EVENT.value, _as_it_is, claim_unread, lambda unread: unread.claimed, deriver.run
+            ),
+            self.settings.events,
+        )
 
     def _caller(self) -> Caller:
         return Caller(

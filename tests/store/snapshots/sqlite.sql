@@ -174,6 +174,13 @@ FROM json_each(?) AS ids_json) AS ids)
 ORDER BY effect_attempt.subject_id, effect_attempt.prepared_at, effect_attempt.id;
 -- ids (rows as JSON)
 
+-- events.of_receipt
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.receipt_id = ?
+ORDER BY event.position;
+-- the_receipt
+
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
 FROM pg_database
@@ -205,6 +212,76 @@ LIMIT ? OFFSET ?;
 -- incarnation.timeline
 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
 -- no parameters
+
+-- ingress.active_secrets
+SELECT webhook_secret.id, webhook_secret.org, webhook_secret.installation, webhook_secret.capability, webhook_secret.webhook, webhook_secret.sealed, webhook_secret.key_id, webhook_secret.created_at, webhook_secret.ended_at
+FROM webhook_secret
+WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.ended_at IS NULL
+ORDER BY webhook_secret.created_at DESC, webhook_secret.id DESC;
+-- the_org, the_installation, the_capability, the_webhook
+
+-- ingress.count_rejections
+UPDATE ingress_rejection
+SET count=(ingress_rejection.count + counted.more), last_at=?
+FROM (SELECT json_extract(counted_json.value, '$[0]') AS org, json_extract(counted_json.value, '$[1]') AS installation, json_extract(counted_json.value, '$[2]') AS capability, json_extract(counted_json.value, '$[3]') AS webhook, json_extract(counted_json.value, '$[4]') AS reason, json_extract(counted_json.value, '$[5]') AS more
+FROM json_each(?) AS counted_json) AS counted
+WHERE ingress_rejection.org = counted.org AND ingress_rejection.installation = counted.installation AND ingress_rejection.capability = counted.capability AND ingress_rejection.webhook = counted.webhook AND ingress_rejection.reason = counted.reason;
+-- now_us, counted (rows as JSON)
+
+-- ingress.end_secret
+UPDATE webhook_secret
+SET sealed=?, ended_at=?
+WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.id = ? AND webhook_secret.ended_at IS NULL;
+-- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
+
+-- ingress.gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at
+FROM ingress_gap
+JOIN (SELECT json_extract(routes_json.value, '$[0]') AS org, json_extract(routes_json.value, '$[1]') AS installation, json_extract(routes_json.value, '$[2]') AS capability, json_extract(routes_json.value, '$[3]') AS webhook
+FROM json_each(?) AS routes_json) AS routes ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
+ORDER BY ingress_gap.sequence;
+-- routes (rows as JSON)
+
+-- ingress.load
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- ingress.lock_identities
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at, ingress_receipt.id AS applied
+FROM ingress_identity
+LEFT OUTER
+JOIN ingress_receipt ON ingress_receipt.id = ingress_identity.receipt_id
+WHERE ingress_identity.identity IN (SELECT keys.identity
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS identity
+FROM json_each(?) AS keys_json) AS keys)
+ORDER BY ingress_identity.identity;
+-- keys (rows as JSON)
+
+-- ingress.quarantined
+SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.identity IN (SELECT keys.identity
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS identity
+FROM json_each(?) AS keys_json) AS keys);
+-- keys (rows as JSON)
+
+-- ingress.rejections
+SELECT ingress_rejection.org, ingress_rejection.installation, ingress_rejection.capability, ingress_rejection.webhook, ingress_rejection.reason, ingress_rejection.count, ingress_rejection.first_at, ingress_rejection.last_at
+FROM ingress_rejection
+ORDER BY ingress_rejection.last_at DESC;
+-- no parameters
+
+-- ingress.widen_gaps
+UPDATE ingress_gap
+SET losses=(ingress_gap.losses + wider.more), last_at=?
+FROM (SELECT json_extract(wider_json.value, '$[0]') AS org, json_extract(wider_json.value, '$[1]') AS installation, json_extract(wider_json.value, '$[2]') AS capability, json_extract(wider_json.value, '$[3]') AS webhook, json_extract(wider_json.value, '$[4]') AS sequence, json_extract(wider_json.value, '$[5]') AS more
+FROM json_each(?) AS wider_json) AS wider
+WHERE ingress_gap.org = wider.org AND ingress_gap.installation = wider.installation AND ingress_gap.capability = wider.capability AND ingress_gap.webhook = wider.webhook AND ingress_gap.sequence = wider.sequence;
+-- now_us, wider (rows as JSON)
 
 -- lanes.drop_entries
 DELETE

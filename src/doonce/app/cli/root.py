@@ -59,6 +59,7 @@ COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
             installing.connect,
             installing.disconnect,
             installing.link,
+            webhooks.webhook_secret,
             webhooks.verify_webhook,
         ),
     ),

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from doonce.app import installing
 from doonce.app.engine import Engine
@@ -28,6 +28,7 @@ from doonce.base.secrets import Secret
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.pack import read_pack
+from doonce.ingress.endpoint import IngressEndpoint
 from doonce.trust import Identity, Verifier
 from doonce.wire import (
     ACCEPT_BODY_BYTES_MAX,
@@ -110,13 +111,15 @@ class Api:
         self._origins = origins
         self._body_seconds = body_seconds
 
-    def application(self, *, handoffs: bool = True) -> Starlette:
-        """The ASGI application; without `handoffs` only what every role answers (live, ready, metrics)."""
-        routes = [
+    def application(self, *, handoffs: bool = True, deliveries: bool = True) -> Starlette:
+        """The ASGI application; without both only what every role answers: live, ready, metrics."""
+        routes: list[BaseRoute] = [
             Route("/livez", guarded(self._live)),
             Route("/readyz", guarded(self._ready)),
             Route("/metrics", guarded(self._metrics)),
         ]
+        if deliveries:
+            routes.append(Mount("/in", IngressEndpoint(self._engine.ingress, self._readiness.admits)))
         if handoffs:
             routes += [
                 Route("/v1/handoffs/accept", guarded(self._accept), methods=["POST"]),
