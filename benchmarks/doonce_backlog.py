@@ -13,9 +13,8 @@ import time
 import uvloop
 
 from benchmarks.case import Setting, Values
-from benchmarks.doonce_noop import FAMILY, SCOPE, fill
-from benchmarks.doonce_schema import DEPLOYMENT, make_tables, own
-from benchmarks.tidy import settle_down
+from benchmarks.doonce_noop import FAMILY, SCOPE, fill, make_filled
+from benchmarks.doonce_schema import DEPLOYMENT
 from doonce.base.ids import new_id, new_token
 from doonce.db.database import Database, open_database
 from doonce.db.transaction import Txn
@@ -28,18 +27,12 @@ WARM_UP = 20
 
 def prepare(setting: Setting) -> None:
     """Fill the first database with few items and the second with many."""
-    for url in setting.databases:
-        make_tables(url)
     uvloop.run(_prepare(setting))
 
 
 async def _prepare(setting: Setting) -> None:
     for url, items in zip(setting.databases, setting.options["items"], strict=True):
-        database = open_database(url)
-        await database.transact(own, [FAMILY])
-        await fill(database, items)
-        await database.close()
-        await settle_down(url)
+        await make_filled(url, items)
 
 
 def run(setting: Setting) -> Values:

@@ -15,7 +15,7 @@ import uvloop
 
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import cpu_us, rss_mb
-from benchmarks.doonce_schema import make_tables, own
+from benchmarks.doonce_schema import make_tables
 from benchmarks.doonce_world import identity, make_engine, make_view, make_world, request_for
 from benchmarks.tidy import settle_down
 from benchmarks.workload import check_arrivals, make_contacts
@@ -24,11 +24,11 @@ from doonce.app.metrics import Metrics
 from doonce.commands.tables import command_end
 from doonce.db.statement import Statement
 from doonce.db.transaction import Txn, fetch
-from doonce.ownership.model import Family
 from doonce.wire.handoffs import Refused
 from doonce.work.tables import work_item
 
 ACCEPTS_AT_ONCE = 500
+RUN_SECONDS_MAX = 240
 
 ENDS = Statement(
     "bench.ends", lambda _: sa.select(sa.func.count()).where(command_end.c.ended_as == "accepted")
@@ -57,7 +57,7 @@ class StopWatch(Metrics):
     def flushed(self, operation: str, rows: int) -> None:
         """A commit of settlements: with nothing to hand back, those of completions."""
         super().flushed(operation, rows)
-        if operation == "_settle":
+        if operation == "settle":
             self.completions += rows
             self.completions_s = time.perf_counter()
             if self.completions >= self.expected:
@@ -66,14 +66,13 @@ class StopWatch(Metrics):
 
 def prepare(setting: Setting) -> None:
     """Make the world and accept every command."""
-    make_tables(setting.database)
     uvloop.run(_prepare(setting))
 
 
 async def _prepare(setting: Setting) -> None:
     contacts = make_contacts(setting.control_url, setting.options["jobs"])
+    await make_tables(setting.database)
     engine = make_engine(setting, Metrics(), 1)
-    await engine.database.transact(own, [family.value for family in Family])
     view = make_view(setting.simulator_url)
     await make_world(engine, view, contacts)
     for start in range(0, len(contacts), ACCEPTS_AT_ONCE):
@@ -98,7 +97,8 @@ async def _run(setting: Setting) -> Values:
     engine = make_engine(setting, watch, setting.options["concurrency"])
     began_us, began_s = cpu_us(), time.perf_counter()
     engine.start()
-    await watch.done.wait()
+    async with asyncio.timeout(RUN_SECONDS_MAX):
+        await watch.done.wait()
     used_us, rss = cpu_us() - began_us, rss_mb()
     await _check(engine, watch, jobs)
     await engine.stop()

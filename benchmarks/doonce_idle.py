@@ -14,12 +14,11 @@ import uvloop
 
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import percentile
-from benchmarks.doonce_schema import make_tables, own
+from benchmarks.doonce_schema import make_tables
 from benchmarks.doonce_world import identity, make_engine, make_view, make_world, request_for
 from benchmarks.tidy import settle_down
 from benchmarks.workload import arrivals, control, make_contacts, target_of
 from doonce.app.metrics import Metrics
-from doonce.ownership.model import Family
 
 WARM_UP = 20
 GAP_SECONDS = (0.02, 0.08)
@@ -27,14 +26,13 @@ GAP_SECONDS = (0.02, 0.08)
 
 def prepare(setting: Setting) -> None:
     """Make the world, with nothing to do in it."""
-    make_tables(setting.database)
     uvloop.run(_prepare(setting))
 
 
 async def _prepare(setting: Setting) -> None:
     contacts = make_contacts(setting.control_url, setting.options["jobs"] + WARM_UP)
+    await make_tables(setting.database)
     engine = make_engine(setting, Metrics(), 1)
-    await engine.database.transact(own, [family.value for family in Family])
     await make_world(engine, make_view(setting.simulator_url), contacts)
     await engine.stop()
     await settle_down(setting.database)

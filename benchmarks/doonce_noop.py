@@ -42,17 +42,22 @@ def _insert(items: Sequence[NewItem]) -> Txn[None]:
 
 
 def prepare(setting: Setting) -> None:
-    """Make the tables and put the items there."""
-    make_tables(setting.database)
+    """Make the schema and put the items there."""
     uvloop.run(_prepare(setting))
-    uvloop.run(settle_down(setting.database))
 
 
 async def _prepare(setting: Setting) -> None:
-    database = open_database(setting.database)
-    await database.transact(own, [FAMILY])
-    await fill(database, setting.options["jobs"])
+    await make_filled(setting.database, setting.options["jobs"])
+
+
+async def make_filled(url: str, items: int) -> None:
+    """A migrated database with so many items, vacuumed."""
+    await make_tables(url)
+    database = open_database(url)
+    await own(database, FAMILY)
+    await fill(database, items)
     await database.close()
+    await settle_down(url)
 
 
 def run(setting: Setting) -> Values:
@@ -80,7 +85,10 @@ async def _scopes() -> Sequence[Scope]:
 
 
 def make_worker(database: Database, handler: Noop, concurrency: int) -> Worker[Claimed]:
-    """One worker of the family, wired as the engine wires its own."""
+    """One worker of the family, wired as the engine wires its own: claims of `concurrency`, twice that in flight.
+
+    The same as for pgqueuer, whose least allowance is twice its batch.
+    """
     metrics = Metrics()
     database.observer = metrics
     work = FamilyWork(FAMILY, lambda request: request, store.claim, lambda claimed: claimed, handler.run)
@@ -89,7 +97,7 @@ def make_worker(database: Database, handler: Noop, concurrency: int) -> Worker[C
         work,
         Identity(DEPLOYMENT, new_id("prc")),
         _scopes,
-        WorkerSettings(concurrency=concurrency),
+        WorkerSettings(concurrency=2 * concurrency),
         metrics,
         ProcessGate(),
     )

@@ -1,35 +1,38 @@
-"""doonce's own tables on a fresh database, and an owner for each family, the benchmark's among them."""
+"""doonce's schema on a fresh database, with an owner for each family, the benchmark's among them."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 
-import sqlalchemy as sa
-
-from doonce.db.schema import clock as clock_table
-from doonce.db.schema import metadata
+from doonce.db.database import Database
+from doonce.db.migrate import migrate
 from doonce.db.transaction import Txn, clock, insert_many
-from doonce.ownership.store import COLUMNS
+from doonce.ownership import store as ownership
+from doonce.ownership.model import OwnershipState
 from doonce.ownership.tables import work_ownership
 
 DEPLOYMENT = "bench"
-OWNERS = ("catalog", "commands", "effects", "links", "ownership", "principals", "trust", "work")
+RELEASE, OPERATION = "sha256:bench", "op_bench"
 
 
-def make_tables(url: str) -> None:
-    """Every owner's tables."""
-    for owner in OWNERS:
-        importlib.import_module(f"doonce.{owner}.tables")
-    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-    metadata.create_all(engine)
-    with engine.begin() as connection:
-        connection.execute(sa.insert(clock_table).values(id=1, now_us=0))
-    engine.dispose()
+async def make_tables(url: str) -> None:
+    """What `doonce migrate` does."""
+    await migrate(url, install=_install)
 
 
-def own(families: Sequence[str]) -> Txn[None]:
-    """Let the benchmark's deployment work these families."""
+def _install() -> Txn[None]:
+    yield from ownership.install(DEPLOYMENT, RELEASE, OPERATION)
+
+
+async def own(database: Database, family: str) -> None:
+    """Let the benchmark's deployment work a family that the product does not have."""
+    await database.transact(_own, [family])
+
+
+def _own(families: Sequence[str]) -> Txn[None]:
     now_us = yield from clock()
-    rows = [(family, DEPLOYMENT, "sha256:bench", 1, "op_bench", "active", now_us) for family in families]
-    yield from insert_many(work_ownership, COLUMNS, rows, skip_conflicts=True)
+    rows = [
+        (family, DEPLOYMENT, RELEASE, 1, OPERATION, OwnershipState.ACTIVE.value, now_us)
+        for family in families
+    ]
+    yield from insert_many(work_ownership, ownership.COLUMNS, rows, skip_conflicts=True)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from benchmarks.case import Setting
+from benchmarks.doonce_schema import DEPLOYMENT
 from benchmarks.workload import CREDENTIAL, TITLE
 from doonce.app.engine import Engine, EngineSettings
 from doonce.app.metrics import Metrics
@@ -17,7 +18,7 @@ from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.files import load_pack
 from doonce.db.database import open_database
-from doonce.http import PRIVATE_ALLOWED, EgressPolicy
+from doonce.http import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.links import store as links
 from doonce.links.model import NewLink
 from doonce.principals.vault import KeyRing, Vault
@@ -26,7 +27,6 @@ from doonce.wire.handoffs import AcceptRequest, HandoffScope
 from doonce.work.service import WorkerSettings
 
 ORG, INSTALLATION, CAPABILITY, PRINCIPAL, KIND = "bench", "only", "contacts", "main", "contact"
-DEPLOYMENT = "bench"
 PACKS = Path(__file__).resolve().parents[1] / "packs"
 PAYLOAD = f'{{"title":"{TITLE}"}}'.encode()
 OPERATION = "contact.patch"
@@ -60,7 +60,10 @@ def key_ring(folder: str) -> KeyRing:
 
 
 def make_engine(setting: Setting, metrics: Metrics, in_flight: int) -> Engine:
-    """The engine as the service composes it, allowed to reach the simulator."""
+    """The engine as the service composes it, allowed to reach the simulator.
+
+    `in_flight` calls at most are under way; as many items again may wait for their turn or their flush.
+    """
     egress = EgressPolicy(
         origins=frozenset({setting.simulator_url}), http_allowed=True, private_networks=PRIVATE_ALLOWED
     )
@@ -70,7 +73,11 @@ def make_engine(setting: Setting, metrics: Metrics, in_flight: int) -> Engine:
         egress,
         EgressPolicy(),
         {},
-        EngineSettings(deployment=DEPLOYMENT, effects=WorkerSettings(concurrency=in_flight)),
+        EngineSettings(
+            deployment=DEPLOYMENT,
+            effects=WorkerSettings(concurrency=2 * in_flight),
+            client=ClientSettings(connections_per_origin_max=in_flight),
+        ),
         metrics,
     )
 

@@ -20,7 +20,7 @@ from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
 from doonce.effects.finish import END, effect_free
-from doonce.effects.model import Attempt, AttemptKind, Ending, Question, Verdicted
+from doonce.effects.model import Attempt, AttemptKind, Ending, Evidence, Lineage, Question, Verdicted
 from doonce.effects.store import (
     ATTEMPT_COLUMNS,
     READ_COLUMNS,
@@ -113,6 +113,13 @@ def claim_questions(request: work.ClaimRequest) -> Txn[list[Question]]:
             )
         )
     return questions
+
+
+def look_at(attempt_id: str) -> Txn[tuple[Lineage, list[Evidence]]]:
+    """All late evidence on an attempt and the version that stands for it, read as one (PROTOCOL H4)."""
+    attempts = yield from lock_attempts([attempt_id])
+    evidence = yield from evidence_of([attempt_id])
+    return Lineage(attempt_id, attempts[attempt_id].evidence_version), evidence[attempt_id]
 
 
 class PrepareProbe(Record, frozen=True):

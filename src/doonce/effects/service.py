@@ -23,6 +23,7 @@ from doonce.db.committer import Committer
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.effects import finish as finish_store
+from doonce.effects import reconcile
 from doonce.effects.caller import (
     LOST,
     Call,
@@ -35,7 +36,16 @@ from doonce.effects.caller import (
     settle_us,
 )
 from doonce.effects.finish import Finish, Finished
-from doonce.effects.model import AttemptState, Ending, EvidenceKind, NextStep, RefusedMark, Start, Terms
+from doonce.effects.model import (
+    AttemptState,
+    Ending,
+    EvidenceKind,
+    Lineage,
+    NextStep,
+    RefusedMark,
+    Start,
+    Terms,
+)
 from doonce.http import NotSent, Stage
 from doonce.work.model import RetryPolicy
 
@@ -72,6 +82,7 @@ class Dispatcher:
         observer: EffectObserver,
         lease_us: int,
     ) -> None:
+        self._database = database
         self._views = views
         self._caller = caller
         self._deployment = deployment
@@ -149,6 +160,9 @@ class Dispatcher:
             await self._finish(start, call.command, terms, refused)
             return
         sent = await self._caller.make(call, secrets, note)
+        if note.refused is RefusedMark.EVIDENCE and call.lineage is not None:
+            await self._after_evidence(start, call, call.lineage)
+            return
         if note.refused in LOST:
             self._observer.stale(call.claimed.item.family, "mark")
             log.info("sent nothing: the claim was lost", attempt=call.attempt_id, fence=str(note.refused))
@@ -167,6 +181,21 @@ class Dispatcher:
         finished = await self._caller.persist(lambda: self._finish(start, call.command, terms, ending))
         if finished is not Finished.DONE and finished is not Finished.REPEATED:
             await self._caller.append(call, kind, ending)
+
+    async def _after_evidence(self, start: Start, call: Call, lineage: Lineage) -> None:
+        """Something came in about the predecessor since its verdict: believe it, or try again having seen it (H4)."""
+        try:
+            seen, evidence = await self._database.transact(reconcile.look_at, lineage.attempt_id)
+        except (DoonceError, DatabaseFault) as error:
+            log.warning("late evidence could not be read", attempt=lineage.attempt_id, error=str(error))
+            return  # still `prepared`: the next claimant looks again
+        for late in evidence:
+            if late.outcome is Outcome.ACCEPTED:
+                reason = f"not sent: the predecessor's answer came late: {late.reason}"
+                ending = Ending(Outcome.ACCEPTED, reason, result_json=late.result_json)
+                await self._finish(start, call.command, terms_of(call.view.policies), ending)
+                return
+        await self._call(start, replace(call, lineage=seen))
 
     async def _settle_open(
         self, start: Start, command: Command, view: BindingView, operation: Operation

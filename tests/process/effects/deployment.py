@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -273,8 +274,12 @@ class Deployment:
             raise AssertionError(f"{error}\n{self.story()}") from None
         return resent
 
-    def story(self) -> str:
-        """Everything that the journal says, for a failed test's report."""
+    def story(self, about: str = "") -> str:
+        """What the journal says of everything that has not ended, and of every id in `about`."""
+        open_ids = {item.id for item in self.journal.items() if item.finished_at is None}
+        ended = self.journal.ends()
+        open_ids |= {one.id for one in self.accepted if one.admission.command_id and one.id not in ended}
+        open_ids |= set(re.findall(r"[a-z]{3}_[0-9a-f]{32}", about))
         parts: list[str] = []
         for name, rows in (
             ("items", self.journal.items()),
@@ -282,12 +287,12 @@ class Deployment:
             ("evidence", self.journal.evidence()),
             ("dispositions", list(self.journal.dispositions().values())),
         ):
-            parts.append(name)
-            parts += [
-                str({key: value for key, value in row._mapping.items() if value not in (None, 0, "")})
+            told = [
+                {key: value for key, value in row._mapping.items() if value not in (None, 0, "")}
                 for row in rows
             ]
-        parts += [f"{process.log.name}: {process.log.read_text()[-1500:]}" for process in self.processes]
+            parts += [name, *(str(row) for row in told if open_ids & {str(value) for value in row.values()})]
+        parts += [f"{process.log.name}: {process.tail()}" for process in self.processes]
         return "\n".join(parts)
 
 

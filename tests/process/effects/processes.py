@@ -114,6 +114,10 @@ class Process:
         """The end of its log."""
         return self.log.read_text()[-2000:]
 
+    def complaints(self) -> int:
+        """How often it had something to store that its database would not take."""
+        return self.log.read_text().count("could not be stored")
+
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, unless it has ended."""
         if not self.is_dead():

@@ -76,7 +76,7 @@ def _operation(method: str, says: str) -> str:
         'object = "contact"',
         f'payload_schema = "{_schema_name(method, says)}"',
         f'link = "{"none" if method == "POST" else "existing"}"',
-        'call_budget = "1500ms"',
+        'call_budget = "6s"',
         'send_window = "1s"',
         "response_bytes_max = 262144",
         f"evidence = {evidence}",

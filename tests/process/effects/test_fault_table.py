@@ -164,7 +164,8 @@ async def run_all(deployment: Deployment, cells: dict[tuple[str, str, str], Want
 
 def fresh_connections(engine: Engine) -> None:
     """A connection for each call: what a fault leaves on one must not reach the next cell."""
-    engine._client = Client(engine._client._policy, ClientSettings(idle_max_ns=0))
+    outbound = engine._outbound
+    outbound.providers = Client(outbound.providers._policy, ClientSettings(idle_max_ns=0))
 
 
 def all_ended(deployment: Deployment) -> bool:

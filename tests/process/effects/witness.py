@@ -53,7 +53,7 @@ def check(deployment: Deployment) -> None:
     try:
         _check(deployment)
     except AssertionError as error:
-        raise AssertionError(f"{error}\n{deployment.story()}") from None
+        raise AssertionError(f"{error}\n{deployment.story(str(error))}") from None
 
 
 def _check(deployment: Deployment) -> None:

@@ -27,6 +27,9 @@ OPERATOR_OPERATIONS = frozenset(
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""
 
+LOOKS = frozenset({"look_at"})
+"""Locked looks that write nothing: dying in one leaves nothing behind."""
+
 PLUMBING = frozenset({"_operation", "claim"})
 """Call sites that pass on an operation which is named elsewhere."""
 

@@ -17,6 +17,7 @@ from tests.process.effects.waiting import until
 from tests.process.kill.boundaries import (
     ACCEPT_OPERATIONS,
     CALLS,
+    LOOKS,
     OPERATOR_OPERATIONS,
     PLUMBING,
     WORKER_OPERATIONS,
@@ -32,12 +33,13 @@ SOURCES = ROOT / "src" / "doonce"
 
 def test_a_recorded_run_reaches_exactly_the_declared_points(deployment: Deployment) -> None:
     rounds = Rounds(deployment, random.Random(1))  # a seed is to be repeated
-    rounds.accept(Needs.UNKNOWN)
-    rounds.accept(Needs.SLOW)
-    accept_and_reject(deployment)
+    rounds.patch(rounds.contact())  # alone, so that the sleeper is inside no transaction of another one
     sleeper = deployment.worker(armed=(deployment.armed("call.answered", "stop"),), **QUIET)
     until(sleeper.is_stopped, "the pause")
     asleep = held_by(deployment)
+    rounds.accept(Needs.UNKNOWN)
+    rounds.accept(Needs.SLOW)
+    accept_and_reject(deployment)
     rescuer = deployment.worker()
     until(lambda: not held_by(deployment) & asleep, "the takeover")
     sleeper.signal(signal.SIGCONT)
@@ -45,7 +47,7 @@ def test_a_recorded_run_reaches_exactly_the_declared_points(deployment: Deployme
     deployment.wait_ended(decide=itertools.repeat(True))
     for worker in (sleeper, rescuer):
         worker.stop()
-    setup = {side for name in OPERATOR_OPERATIONS for side in sides(name)}
+    setup = {side for name in OPERATOR_OPERATIONS | LOOKS for side in sides(name)}
     expected = {side for name in (*WORKER_OPERATIONS, *ACCEPT_OPERATIONS) for side in sides(name)}
     assert deployment.points() - setup == expected | set(CALLS)
 
@@ -77,7 +79,7 @@ def test_every_call_site_of_a_transaction_is_declared() -> None:
     """Also those that no recorded run would come by. Conformance cases are tests, with kills of their own."""
     modules = [path for path in SOURCES.rglob("*.py") if "conformance" not in path.parts]
     found = {name for path in modules for name in operations_in(ast.parse(path.read_text()))}
-    declared = {*WORKER_OPERATIONS, *ACCEPT_OPERATIONS, *OPERATOR_OPERATIONS}
+    declared = {*WORKER_OPERATIONS, *ACCEPT_OPERATIONS, *OPERATOR_OPERATIONS, *LOOKS}
     assert found - PLUMBING <= declared, "say in boundaries.py who dies in it, or who asks again"
     assert {*WORKER_OPERATIONS, *ACCEPT_OPERATIONS} <= found
 

@@ -247,7 +247,7 @@ async def test_c1_the_clocks_quick_arithmetic_is_exact_to_the_microsecond(postgr
         """
         SELECT count(*) FROM (
             SELECT timestamptz '2001-01-01' + number * interval '86399.987654 seconds' AS t
-            FROM generate_series(1, 100000) AS number
+            FROM generate_series(1, 36000) AS number
         ) AS times
         WHERE (date_part('epoch', t) * 1000000)::bigint <> (extract(epoch FROM t) * 1000000)::bigint
         """

@@ -277,6 +277,30 @@ async def test_h3_what_the_sender_closed_unsent_is_sent_again_by_itself(calls: C
     assert successor.lineage.attempt_id == start.attempt_id
 
 
+@pytest.mark.parametrize(
+    "kind, outcome, sends",
+    [(effects.EvidenceKind.ANSWERED, Outcome.ACCEPTED, 0), (effects.EvidenceKind.CLOSED_UNSENT, None, 1)],
+)
+async def test_h4_evidence_after_the_verdict_ends_the_command_or_is_seen_before_it_sends(
+    calls: Calls, kind: effects.EvidenceKind, outcome: Outcome | None, sends: int
+) -> None:
+    start = await calls.accepted()
+    await calls.world.mark(start)
+    await calls.world.finish(start, Outcome.OUTCOME_UNKNOWN)
+    first, late = (
+        effects.LateEvidence("evd_" + digit * 32, start.attempt_id, start.claimed.token, *said, "{}", "late")
+        for digit, said in (("1", (effects.EvidenceKind.CLOSED_UNSENT, None)), ("2", (kind, outcome)))
+    )
+    await calls.database.transact(effects.append_evidence, [first])
+    await calls.look(await calls.question())
+    successor = await calls.start()
+    await calls.database.transact(effects.append_evidence, [late])
+    await calls.run(successor)
+    assert len(calls.provider.sent) == sends
+    (end,) = await calls.rows(command_end)
+    assert end["ended_as"] == "accepted"
+
+
 async def test_f4_an_origins_key_is_one_command(calls: Calls) -> None:
     await calls.accepted("k1")
     (row,) = await calls.rows(command)
