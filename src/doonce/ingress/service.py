@@ -22,7 +22,7 @@ from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.ingress import bodies, headers, secrets, store, tallies
 from doonce.ingress.model import Delivery, Reason, Verified
-from doonce.ingress.receipts import Arrival, Receipt, RouteKey, Sealed, body_place, identity_of
+from doonce.ingress.receipts import Arrival, Fate, Receipt, RouteKey, Sealed, body_place, identity_of
 from doonce.ingress.rewrapping import rewrap
 from doonce.ingress.secrets import NewSecret, StoredSecret
 from doonce.ingress.tallies import Tally
@@ -149,6 +149,8 @@ class Ingress:
             )
         )
         self._observer.delivered(receipt.fate.value)
+        if receipt.fate is Fate.QUARANTINED:
+            log.warning("a delivery is quarantined", receipt=receipt.receipt_id, webhook=route.key.webhook)
         return receipt
 
     async def body(self, receipt_id: str) -> bytes:

@@ -757,6 +757,21 @@ ORDER BY ingress_receipt.id DESC
 LIMIT $5::BIGINT) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $1::INTEGER;
+-- 20
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = $1::VARCHAR COLLATE "C" AND ingress_quarantine.installation = $2::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $3::INTEGER;
+-- the_org, the_installation, 20
+
 -- operate.oldest
 SELECT min((SELECT work_ready.due
 FROM work_ready

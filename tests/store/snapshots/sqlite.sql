@@ -814,6 +814,21 @@ ORDER BY ingress_receipt.id DESC
 LIMIT ? OFFSET ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows, 0
 
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?;
+-- 20, 0
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = ? AND ingress_quarantine.installation = ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?;
+-- the_org, the_installation, 20, 0
+
 -- operate.oldest
 SELECT min((SELECT work_ready.due
 FROM work_ready

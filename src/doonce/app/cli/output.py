@@ -106,6 +106,8 @@ def print_deliveries(out: Console, status: Status) -> None:
     if found.turned_away:
         reasons = ", ".join(f"{one.reason} {one.count}" for one in found.turned_away)
         out.print(f"[bold]refused[/bold]   {escape(reasons)}", soft_wrap=True)
+    for receipt_id in found.newest_quarantined:
+        out.print(f"  {receipt_id}  [red]quarantined[/red]", soft_wrap=True)
     for gap in status.gaps:
         where = f"{gap.org} / {gap.installation} / {gap.capability} / {gap.webhook}"
         out.print(

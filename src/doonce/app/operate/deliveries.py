@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from doonce.app.operate.model import DeliveryStatus, GapView, TurnedAway
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, clock, fetch
+from doonce.db.transaction import Row, Txn, clock, fetch
 from doonce.events.tables import event
 from doonce.ingress.gaps import Gap
 from doonce.ingress.tables import ingress_quarantine, ingress_receipt, ingress_rejection
@@ -17,6 +17,9 @@ from doonce.work.model import Scope
 
 COUNT_MAX: Final = 10_000
 """Rows are looked at up to here: the exact number of more is worth no scan."""
+
+NAMED_MAX: Final = 20
+"""Quarantined deliveries that are named, the newest first."""
 
 LOOKED_BACK_US: Final = 86_400_000_000
 """A day: what an operator means by "does anything come in"."""
@@ -44,6 +47,20 @@ def _of_scope(rows: sa.FromClause) -> sa.ColumnElement[int]:
     return sa.func.count(sa.case((here, 1)))
 
 
+def _newest_quarantined(*, scoped: bool) -> sa.Select[Any]:
+    rows = (
+        sa.select(ingress_quarantine.c.receipt_id)
+        .order_by(ingress_quarantine.c.receipt_id.desc())
+        .limit(NAMED_MAX)
+    )
+    if scoped:
+        rows = rows.where(
+            ingress_quarantine.c.org == sa.bindparam("the_org", type_=IDENTITY),
+            ingress_quarantine.c.installation == sa.bindparam("the_installation", type_=IDENTITY),
+        )
+    return rows
+
+
 def _turned_away(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
     total = sa.cast(sa.func.sum(ingress_rejection.c["count"]), COUNT)
     rows = (
@@ -69,6 +86,12 @@ def _counter(table: sa.Table, column: str) -> tuple[Statement, Statement]:
 RECEIPTS = _counter(ingress_receipt, "id")
 EVENTS = _counter(event, "id")
 QUARANTINED = _counter(ingress_quarantine, "receipt_id")
+NEWEST_QUARANTINED = Statement(
+    "operate.newest_quarantined", lambda dialect: _newest_quarantined(scoped=False)
+)
+NEWEST_QUARANTINED_IN_SCOPE = Statement(
+    "operate.newest_quarantined_in_scope", lambda dialect: _newest_quarantined(scoped=True)
+)
 TURNED_AWAY = Statement("operate.turned_away", lambda dialect: _turned_away(dialect, scoped=False))
 TURNED_AWAY_IN_SCOPE = Statement(
     "operate.turned_away_in_scope", lambda dialect: _turned_away(dialect, scoped=True)
@@ -85,18 +108,22 @@ def delivery_status(scope: Scope | None) -> Txn[DeliveryStatus]:
     received, more_received = yield from _counted(RECEIPTS, f"ing_{after}", scope)
     events, more_events = yield from _counted(EVENTS, f"evt_{after}", scope)
     quarantined, more_quarantined = yield from _counted(QUARANTINED, "", scope)
-    rows = yield from (
-        fetch(TURNED_AWAY)
-        if scope is None
-        else fetch(TURNED_AWAY_IN_SCOPE, the_org=scope.org, the_installation=scope.installation)
-    )
+    rows = yield from _within(scope, TURNED_AWAY, TURNED_AWAY_IN_SCOPE)
+    newest = yield from _within(scope, NEWEST_QUARANTINED, NEWEST_QUARANTINED_IN_SCOPE)
     return DeliveryStatus(
         received=received,
         events=events,
         quarantined=quarantined,
+        newest_quarantined=tuple(row[0] for row in newest),
         bounded=more_received or more_events or more_quarantined,
         turned_away=tuple(TurnedAway(reason=row[0], count=row[1], last_at_us=row[2]) for row in rows),
     )
+
+
+def _within(scope: Scope | None, everywhere: Statement, inside: Statement) -> Txn[list[Row]]:
+    if scope is None:
+        return (yield from fetch(everywhere))
+    return (yield from fetch(inside, the_org=scope.org, the_installation=scope.installation))
 
 
 def _counted(counter: tuple[Statement, Statement], after: str, scope: Scope | None) -> Txn[tuple[int, bool]]:

@@ -133,12 +133,13 @@ class Gaps(Shown, frozen=True, kw_only=True):
 class DeliveryStatus(Shown, frozen=True, kw_only=True):
     """How receiving stands. `received` and `events` are of the last day; `bounded`: one of the counts is a bound.
 
-    `quarantined` are other bodies under a known delivery id, of any time.
+    `quarantined` are other bodies under a known delivery id, of any time; `newest_quarantined` names some of them.
     """
 
     received: int
     events: int
     quarantined: int
+    newest_quarantined: tuple[str, ...]
     bounded: bool
     turned_away: tuple[TurnedAway, ...]
 
