@@ -26,6 +26,9 @@ from doonce.effects.reconcile import claim_questions
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
+from doonce.events.service import Deriver, rewrap_events
+from doonce.events.store import Unread, claim_unread
+from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
@@ -35,12 +38,16 @@ from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, Worke
 
 log = structlog.get_logger()
 
+ERASE_STEPS_MAX = 20
+"""Of one sweep: with its usual rows, two thousand bodies a second, more than arrive in the long run."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """How one process works. Every field is a line in docs/settings.md.
 
-    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7).
+    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7); and
+    bodies whose time is over.
     `stop_seconds`: how long a graceful stop waits for what runs.
     """
 
@@ -48,6 +55,8 @@ class EngineSettings:
     effects: WorkerSettings = field(default_factory=WorkerSettings)
     reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    events: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
@@ -85,6 +94,8 @@ class Engine:
         self.views = Views(database)
         self.principals = Principals(database, vault)
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
+        self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
+        self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
         self._identity = Identity(settings.deployment, new_id("prc"))
@@ -96,12 +107,21 @@ class Engine:
         """The installations that this process may work for: those with a published view."""
         return [Scope(org, installation) for org, installation in await self.views.installations()]
 
+    async def rewrap(self) -> dict[str, int]:
+        """Seal everything at rest with the ring's current key; how many of what. Can be stopped and run again."""
+        return {
+            "principals": await self.principals.rewrap(),
+            "deliveries": await self.ingress.rewrap(),
+            "events": await rewrap_events(self.database, self._vault),
+        }
+
     def start(self, families: Sequence[Family] = tuple(Family)) -> None:
         """Start working these families in the background, and the sweep."""
         makers: dict[Family, Callable[[], Worker[Any]]] = {
             Family.EFFECT: self._effect_worker,
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
+            Family.EVENT: self._event_worker,
         }
         for family in families:
             worker = makers[family]()
@@ -109,6 +129,7 @@ class Engine:
             self._running.tasks.append(asyncio.create_task(worker.run(), name=f"worker:{family.value}"))
         self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
         self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
+        self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
 
     def begin_drain(self) -> None:
         """Claim nothing more, at once; what runs goes on to its end."""
@@ -125,6 +146,7 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._running.tasks, return_exceptions=True)
         self._running = Running()
+        await self.ingress.drain()
         await self._outbound.close()
         await self.database.close()
 
@@ -201,6 +223,15 @@ class Engine:
         completer.worker = worker
         return worker
 
+    def _event_worker(self) -> Worker[Unread]:
+        deriver = Deriver(self.database, self.views, self._vault, self.settings.deployment, self.metrics)
+        return self._worker(
+            FamilyWork(
+                Family.EVENT.value, _as_it_is, claim_unread, lambda unread: unread.claimed, deriver.run
+            ),
+            self.settings.events,
+        )
+
     def _caller(self) -> Caller:
         return Caller(
             self.database,
@@ -230,8 +261,15 @@ class Engine:
             await asyncio.sleep(self.settings.sweep_seconds)
             try:
                 after = await self.database.transact(work.sweep, after, self.settings.sweep_rows)
+                await self._erase_bodies()
             except (DoonceError, DatabaseFault) as error:
                 log.warning("the sweep failed", error=str(error))
+
+    async def _erase_bodies(self) -> None:
+        """Erase what is over its time, in steps of their own: none of them is long, and none waits for the next."""
+        for _ in range(ERASE_STEPS_MAX):
+            if await self.ingress.erase_bodies(self.settings.sweep_rows) < self.settings.sweep_rows:
+                return
 
     async def _listen(self) -> None:
         """Keep hearing other processes' wake-ups; without it, workers find work by polling."""

@@ -25,6 +25,7 @@ from doonce.effects.caller import DispatchSettings
 from doonce.effects.completions import CompletionSettings, Inbox
 from doonce.effects.outbound import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.effects.reconciler import ReconcileSettings
+from doonce.ingress.service import IngressSettings
 from doonce.work.service import WorkerSettings
 
 PORT_MAX = 65_535
@@ -36,6 +37,7 @@ class Role(str, Enum):
     API = "api"
     WORKER = "worker"
     RECONCILER = "reconciler"
+    INGRESS = "ingress"
 
 
 class LogFormat(str, Enum):
@@ -122,7 +124,7 @@ class Settings(Part, frozen=True, kw_only=True):
 
     database: str = "sqlite:///doonce.db"
     deployment: str = "default"
-    roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER)
+    roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER, Role.INGRESS)
     key_file: Path | None = None
     log_format: LogFormat = LogFormat.CONSOLE
     sweep_seconds: float = 5.0
@@ -134,6 +136,8 @@ class Settings(Part, frozen=True, kw_only=True):
     effects: WorkerSettings = WorkerSettings()
     reconciles: WorkerSettings = WorkerSettings(concurrency=16)
     completions: WorkerSettings = WorkerSettings(concurrency=32)
+    events: WorkerSettings = WorkerSettings(concurrency=32)
+    ingress: IngressSettings = IngressSettings()
     dispatch: DispatchSettings = DispatchSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
     completion: CompletionSettings = CompletionSettings()
@@ -173,6 +177,8 @@ class Settings(Part, frozen=True, kw_only=True):
             effects=self.effects,
             reconciles=self.reconciles,
             completions=self.completions,
+            events=self.events,
+            ingress=self.ingress,
             dispatch=self.dispatch,
             reconcile=self.reconcile,
             completion=self.completion,

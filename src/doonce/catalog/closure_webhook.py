@@ -14,6 +14,7 @@ from doonce.catalog.signed_content import HEADER_NAME, Content, Source, parse_co
 from doonce.catalog.webhooks import (
     Algorithm,
     BodyChallenge,
+    BodyFormat,
     HeaderPart,
     Redelivery,
     Route,
@@ -44,6 +45,7 @@ def check_webhooks(
         inner = place.inner("webhooks").inner(name)
         _check_verifier(inner.inner("verifier"), webhook.verifier)
         _check_delivery(inner, webhook, operations)
+        _check_events(inner.inner("events"), webhook)
         if webhook.body_challenge is not None:
             _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
 
@@ -147,6 +149,13 @@ def _check_header_part(place: Place, part: HeaderPart) -> None:
 
 
 def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, OperationContract]) -> None:
+    answers = webhook.answers
+    if answers.overload_status not in (429, *range(500, 600)):
+        raise place.inner("answer").fault("overload_status", "does not say to send again", "write 503 or 429")
+    if answers.content_type not in _CONTENT_TYPES:
+        raise place.inner("answer").fault(
+            "content_type", "is not an answer's type", f"write one of {', '.join(_CONTENT_TYPES)}"
+        )
     if (webhook.redelivery is Redelivery.WINDOW) != (webhook.redelivery_window_us is not None):
         raise place.fault(
             "redelivery_window", 'goes together with redelivery = "window"', "write both or neither"
@@ -166,6 +175,34 @@ def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, Ope
         raise place.fault(
             "reconciliation", f"{webhook.reconciliation!r} is not a read", "name a GET operation"
         )
+
+
+def _check_events(place: Place, webhook: Webhook) -> None:
+    rule = webhook.events
+    pointers = {"each": rule.each, "type": rule.type} | {f"identity {text}": text for text in rule.identity}
+    for field, pointer in pointers.items():
+        if pointer is None:
+            continue
+        if rule.format is BodyFormat.RAW:
+            raise place.fault(field, "a raw body has no places", 'write format = "json", or remove it')
+        try:
+            parse_pointer(pointer)
+        except Invalid as fault:
+            raise place.fault(field, fault.message, fault.hint) from None
+    if rule.identity:
+        if rule.stable_bodies:
+            raise place.fault("stable_bodies", "the identity does not need it", "remove it")
+        return
+    if rule.each is not None:
+        raise place.fault("identity", "a batch may be regrouped: what names one event?", 'write ["/id"]')
+    if webhook.delivery_id is None and not rule.stable_bodies:
+        raise place.fault(
+            "identity",
+            "nothing names an event, so a redelivery would be another one",
+            'write identity = ["/id"], declare delivery_id, or stable_bodies = true if redeliveries are the same bytes',
+        )
+    if webhook.delivery_id is not None and rule.stable_bodies:
+        raise place.fault("stable_bodies", "the delivery id names the event", "remove it")
 
 
 def _check_body_challenge(place: Place, challenge: BodyChallenge) -> None:

@@ -131,15 +131,52 @@ class Redelivery(str, Enum):
     WINDOW = "window"
 
 
+class BodyFormat(str, Enum):
+    """What a delivery's body is read as, once it is durable."""
+
+    JSON = "json"
+    RAW = "raw"
+
+
+class EventRule(Part, frozen=True, kw_only=True):
+    """Which events a delivery tells of. Places are RFC 6901 pointers.
+
+    `each` is the list whose elements are the events, None where the whole body is one. In an event, `type` is the place
+    of its type (None: the webhook's name), and `identity` are the places that together name it for ever (PROTOCOL I2).
+    Without them the delivery names its event: by its id, or by its raw body where `stable_bodies` says that a
+    redelivery has the same bytes.
+    """
+
+    format: BodyFormat
+    each: str | None
+    type: str | None
+    identity: tuple[str, ...]
+    stable_bodies: bool
+
+
+class Answers(Part, frozen=True, kw_only=True):
+    """What the provider is told: that a delivery is durable, and, with `overload_status`, to send it again later."""
+
+    status: int
+    body: str
+    content_type: str
+    overload_status: int
+    retry_after_seconds: int | None
+
+
 class Webhook(Part, frozen=True, kw_only=True):
     """Everything that is known about one kind of delivery of a provider.
 
     `delivery_id` is the header that names a delivery, the same on each redelivery (PROTOCOL I1). `reconciliation` is
-    the read that finds what a lost delivery would have told (I4).
+    the read that finds what a lost delivery would have told (I4). The provider counts a delivery as failed that has no
+    answer within `response_deadline_us`.
     """
 
     summary: str
     body_bytes_max: int
+    response_deadline_us: int
+    answers: Answers
+    events: EventRule
     verifier: Verifier
     body_challenge: BodyChallenge | None
     query_challenge: QueryChallenge | None

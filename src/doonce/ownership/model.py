@@ -12,6 +12,7 @@ class Family(str, Enum):
     EFFECT = "effect"
     RECONCILE = "reconcile"
     COMPLETION = "completion"
+    EVENT = "event"
 
 
 class OwnershipState(str, Enum):

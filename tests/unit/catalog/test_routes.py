@@ -23,7 +23,9 @@ from doonce.catalog.compile import (
 ONCE = """
 [webhooks.once]
 summary = "Sent once"
+response_deadline = "10s"
 redelivery = "none"
+events = { identity = ["/id"] }
 verifier = { algorithm = "hmac-sha1", header = "X-Signature", encoding = "base64", content = "{url}{body}" }
 """
 
