@@ -70,6 +70,7 @@ def _read_events(table: Table) -> EventRule:
         each=str(table.scalar("each")) if table.has("each") else None,
         type=table.optional_text("type", wanted='"/type"'),
         identity=table.texts("identity", default=()),
+        object_id=table.texts("object_id", default=()),
         stable_bodies=table.boolean("stable_bodies", default=False),
     )
     table.close()

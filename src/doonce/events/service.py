@@ -10,16 +10,18 @@ from doonce.base.errors import DoonceError
 from doonce.base.ids import new_id
 from doonce.base.keys import frame
 from doonce.catalog.service import Views
+from doonce.catalog.webhooks import Route
 from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.events import store
-from doonce.events.model import Derived, Undecodable, derive
+from doonce.events.model import Derived, Undecodable, derive, handed_to, lane_of
 from doonce.events.store import Derivation, NewEvent, Unread
 from doonce.ingress.receipts import StoredReceipt
 from doonce.ingress.service import body_place
+from doonce.ownership.model import Family
 from doonce.principals.vault import Vault
-from doonce.work.model import Event, RetryPolicy, Settled, Settlement
+from doonce.work.model import Event, NewItem, RetryPolicy, Scope, Settled, Settlement
 
 log = structlog.get_logger()
 POLICY = RetryPolicy(base_us=1_000_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
@@ -27,7 +29,7 @@ POLICY = RetryPolicy(base_us=1_000_000, cap_us=60_000_000, failing_us_max=604_80
 
 
 FINISH_BYTES_MAX = 16_777_216
-"""One delivery's events with their rows: the largest body, and some 300 bytes for each of the most events."""
+"""One delivery's events with their rows: the largest body, and some 640 bytes for each of the most events."""
 
 
 class Deriver:
@@ -48,7 +50,7 @@ class Deriver:
             database,
             store.finish,
             key=lambda derivation: derivation.settlement.claimed.item.id,
-            size=lambda derivation: 1_024 + sum(256 + len(made.sealed) for made in derivation.events),
+            size=lambda derivation: 1_024 + sum(640 + len(made.sealed) for made in derivation.events),
             settings=CommitterSettings(bytes_max=FINISH_BYTES_MAX),
             observer=observer,
         )
@@ -75,8 +77,11 @@ class Deriver:
         if isinstance(found, Undecodable):
             dead = Settlement(claimed, Event.DIE, failure_class="undecodable", summary=found.reason)
             return self._ended(unread, dead)
-        done = Settlement(claimed, Event.SUCCEED, summary=f"{len(found)} events")
-        return self._ended(unread, done, receipt, tuple(self._sealed(one) for one in found))
+        route = (view.document.routes or {})[receipt.route.webhook]
+        events = tuple(self._event(receipt, route, one) for one in found)
+        handed = sum(one.work is not None for one in events)
+        done = Settlement(claimed, Event.SUCCEED, summary=_summary(len(events), handed))
+        return self._ended(unread, done, receipt, events)
 
     def _ended(
         self,
@@ -100,10 +105,32 @@ class Deriver:
             return Settlement(unread.claimed, Event.DIE, failure_class="not_derived", summary=why)
         return Settlement(unread.claimed, Event.RETRY, delay_us=delay_us, failed=True, summary=why)
 
-    def _sealed(self, derived: Derived) -> NewEvent:
+    def _event(self, receipt: StoredReceipt, route: Route, derived: Derived) -> NewEvent:
         event_id = new_id("evt")
         sealed, key_id = self._vault.seal_bytes(content_place(event_id), derived.content)
-        return NewEvent(event_id, derived.identity, derived.type, derived.position, sealed, key_id)
+        family = handed_to(route, derived.type)
+        work = None if family is None else _work(family, event_id, receipt, derived)
+        return NewEvent(event_id, derived.identity, derived.type, derived.position, sealed, key_id, work)
+
+
+def _work(family: Family, event_id: str, receipt: StoredReceipt, derived: Derived) -> NewItem:
+    return NewItem(
+        id=new_id("wrk"),
+        family=family.value,
+        scope=Scope(receipt.route.org, receipt.route.installation),
+        subject_kind="event",
+        subject_id=event_id,
+        view_digest=receipt.view_digest,
+        source_lane=lane_of(receipt.route.parts, derived.object_id),
+    )
+
+
+def _summary(events: int, handed: int) -> str:
+    """What an operator is told; whether an event was new is only known in the transaction."""
+    told = "1 event" if events == 1 else f"{events} events"
+    return (
+        told if handed == events else f"{told}, {events - handed} of a type that the binding hands to nobody"
+    )
 
 
 def content_place(event_id: str) -> str:

@@ -1,8 +1,11 @@
-"""Transactions of derivation: the claim with its receipt, and the events with the end of their work item."""
+"""Transactions of derivation: the claim with its receipt, and the events with the end of their work item.
+
+Lock order (PROTOCOL T4): ownership, lanes, work items; then the events, in order of their identities.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,13 +13,17 @@ import sqlalchemy as sa
 from doonce.base.records import Record
 from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
+from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.events.tables import event
 from doonce.ingress import store as ingress
-from doonce.ingress.receipts import RouteKey, StoredReceipt
+from doonce.ingress.receipts import RouteKey, Sealed, StoredReceipt
+from doonce.ownership import store as ownership
+from doonce.ownership.model import Ownership
+from doonce.work import lanes as lane_store
 from doonce.work import settle
 from doonce.work import store as work
-from doonce.work.model import Claimed, Settled, Settlement
+from doonce.work.items import lock_items_then_clock
+from doonce.work.model import Claimed, LanePolicy, NewItem, Settled, Settlement
 
 EVENT_COLUMNS = tuple(column.name for column in event.c)
 
@@ -29,7 +36,10 @@ class Unread(Record, frozen=True):
 
 
 class NewEvent(Record, frozen=True):
-    """An event to make, its content sealed. The id is made before the transaction (PROTOCOL T1)."""
+    """An event to make, its content sealed, and the work of handing it over, None where the binding routes it nowhere.
+
+    Ids are made before the transaction, and the event's is its nonce (PROTOCOL T1, T7).
+    """
 
     id: str
     identity: str
@@ -37,6 +47,7 @@ class NewEvent(Record, frozen=True):
     position: int
     sealed: bytes
     key_id: str
+    work: NewItem | None = None
 
 
 class Derivation(Record, frozen=True):
@@ -56,7 +67,24 @@ def _of_receipt(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
+def _winners(dialect: Dialect) -> sa.Select[Any]:
+    keys = dialect.batch("keys", identity=IDENTITY)
+    return (
+        sa.select(event.c.id)
+        .where(event.c.identity.in_(sa.select(keys.c.identity).select_from(keys.source)))
+        .order_by(event.c.identity)
+        .with_for_update()
+    )
+
+
+def _load(dialect: Dialect) -> sa.Select[Any]:
+    ids = dialect.batch("ids", id=IDENTITY)
+    return sa.select(event).where(event.c.id.in_(sa.select(ids.c.id).select_from(ids.source)))
+
+
 OF_RECEIPT = Statement("events.of_receipt", _of_receipt)
+WINNERS = Statement("events.winners", _winners)
+LOAD = Statement("events.load", _load)
 
 
 def claim_unread(request: work.ClaimRequest) -> Txn[list[Unread]]:
@@ -69,19 +97,85 @@ def claim_unread(request: work.ClaimRequest) -> Txn[list[Unread]]:
 def finish(derivations: Sequence[Derivation]) -> Txn[list[Settled]]:
     """End derivations of one deployment under their live claims; a stale one makes no event.
 
-    An event whose identity is there already is left as it is: a redelivery in another grouping makes nothing new
-    (PROTOCOL I2). A rerun after an unknown commit answers as before.
+    An event whose identity is there already is left as it is, and makes no work: a redelivery in another grouping makes
+    nothing new (PROTOCOL I2). A new one gets its work item with it, at the end of its object's lane. A rerun after an
+    unknown commit finds its settlements repeated, and what they made with them.
     """
-    settled = yield from settle.settle([one.settlement for one in derivations], derivations[0].deployment)
-    now_us = yield from clock()
-    rows = [
-        _row(one.receipt, made, now_us)
-        for one, outcome in zip(derivations, settled, strict=True)
-        if outcome is not Settled.STALE and one.receipt is not None
-        for made in one.events
+    claims = [one.settlement.claimed for one in derivations]
+    owners = yield from ownership.fence(claimed.item.family for claimed in claims)
+    wanted = [made.work for one in derivations for made in one.events if made.work is not None]
+    mine = dict.fromkeys(
+        settle.lanes_of(claims), LanePolicy.PASS
+    )  # they are there, with a policy of their own
+    held = yield from lane_store.make_and_lock(mine | work.lane_policies(wanted))
+    items, now_us = yield from lock_items_then_clock(claimed.item.id for claimed in claims)
+    allowed = [one for one in derivations if _may_finish(owners, one)]
+    outcomes = yield from settle.apply([one.settlement for one in allowed], items, held, now_us)
+    fresh = [one for one, outcome in zip(allowed, outcomes, strict=True) if outcome is Settled.DONE]
+    new = yield from _make(fresh, now_us)
+    yield from work.insert([made.work for made in new if made.work is not None], held)
+    yield from lane_store.save(held.values())
+    settled = {
+        one.settlement.claimed.item.id: outcome for one, outcome in zip(allowed, outcomes, strict=True)
+    }
+    return [settled.get(claimed.item.id, Settled.STALE) for claimed in claims]
+
+
+def _may_finish(owners: Mapping[str, Ownership], derivation: Derivation) -> bool:
+    owner = owners.get(derivation.settlement.claimed.item.family)
+    return owner is not None and owner.lets_finish(derivation.deployment, derivation.settlement.claimed.epoch)
+
+
+def _make(derivations: Sequence[Derivation], now_us: int) -> Txn[list[NewEvent]]:
+    """Insert events; those that are new, in the order in which their deliveries were taken and told of them."""
+    made = [
+        (one.receipt, event_made)
+        for one in sorted(derivations, key=_taken)
+        if one.receipt is not None
+        for event_made in one.events
     ]
+    rows = [_row(receipt, event_made, now_us) for receipt, event_made in made]
     yield from insert_many(event, EVENT_COLUMNS, sorted(rows, key=_identity), skip_conflicts=True)
-    return settled
+    keys = sorted({(event_made.identity,) for _, event_made in made})
+    stored = (yield from fetch(WINNERS, keys=keys)) if keys else []
+    winners = {row["id"] for row in stored}
+    return [event_made for _, event_made in made if event_made.id in winners]
+
+
+def _taken(derivation: Derivation) -> tuple[int, str]:
+    receipt = derivation.receipt
+    return (0, "") if receipt is None else (receipt.received_at, receipt.id)
+
+
+class StoredEvent(Record, frozen=True):
+    """An event as its row has it; it never changes."""
+
+    id: str
+    route: RouteKey
+    type: str
+    receipt_id: str
+    view_digest: str
+    sealed: Sealed
+    derived_at: int
+
+
+def load(ids: Iterable[str]) -> Txn[dict[str, StoredEvent]]:
+    """Events by id; they never change, so a plain read is enough."""
+    wanted = sorted(set(ids))
+    rows = (yield from fetch(LOAD, ids=[(event_id,) for event_id in wanted])) if wanted else []
+    return {row["id"]: _stored(row) for row in rows}
+
+
+def _stored(row: Row) -> StoredEvent:
+    return StoredEvent(
+        id=row["id"],
+        route=RouteKey(row["org"], row["installation"], row["capability"], row["webhook"]),
+        type=row["type"],
+        receipt_id=row["receipt_id"],
+        view_digest=row["view_digest"],
+        sealed=Sealed(bytes(row["sealed"]), row["key_id"]),
+        derived_at=row["derived_at"],
+    )
 
 
 def of_receipt(receipt_id: str) -> Txn[list[Row]]:

@@ -22,7 +22,8 @@ from doonce.base.secrets import Secret
 from doonce.db.database import Database, open_database
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.effects.caller import Call, Caller, CallLog, DispatchSettings
-from doonce.effects.completions import CompletionSettings, Inbox
+from doonce.effects.completions import CompletionSettings
+from doonce.effects.telling import Inbox
 from doonce.effects.reconciler import ReconcileSettings
 from doonce.http import PRIVATE_ALLOWED, EgressPolicy, Sent
 from doonce.ownership.model import Family

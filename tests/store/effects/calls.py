@@ -24,7 +24,8 @@ from doonce.db.statement import Statement
 from doonce.db.transaction import Txn, fetch
 from doonce.effects import reconcile
 from doonce.effects.caller import Caller, DispatchSettings
-from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
+from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
+from doonce.effects.telling import Inbox
 from doonce.effects.model import Question, Start
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
