@@ -56,7 +56,9 @@ class LocalHandlers:
         except DoonceError:
             raise
         except Exception as failed:
-            log.exception("handler.failed", name=event.name, event_id=event.id)
+            # As text: a renderer of traces may show the variables of each frame, and with them what was delivered.
+            trace = "".join(traceback.format_exception(failed))
+            log.error("handler.failed", name=event.name, event_id=event.id, trace=trace)  # noqa: TRY400
             raise Unavailable(described(failed)) from failed
         return "handled"
 

@@ -58,15 +58,18 @@ class Deriver:
     async def run(self, unread: Unread) -> None:
         """Make the receipt's events, or end its item as dead with the reason: the receipt stays either way."""
         try:
-            derivation = await self._derivation(unread)
-        except DoonceError as error:
-            derivation = self._ended(unread, self._later(unread, str(error)))
-        try:
-            await self._finishes.submit(derivation)
+            await self._finishes.submit(await self.derivation(unread))
         except (DoonceError, DatabaseFault) as error:
             log.warning("a derivation could not be finished", item=unread.claimed.item.id, error=str(error))
 
-    async def _derivation(self, unread: Unread) -> Derivation:
+    async def derivation(self, unread: Unread) -> Derivation:
+        """What the receipt's body comes to, with every id that is needed; nothing of it is stored yet."""
+        try:
+            return await self._read(unread)
+        except DoonceError as error:
+            return self._ended(unread, self._later(unread, str(error)))
+
+    async def _read(self, unread: Unread) -> Derivation:
         receipt, claimed = unread.receipt, unread.claimed
         if receipt is None:
             return self._ended(unread, Settlement(claimed, Event.SKIP, summary="there is no such receipt"))

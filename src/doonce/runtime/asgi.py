@@ -6,6 +6,7 @@ Mount it beside the application's own routes, or serve it alone.
 """
 
 import hmac
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, cast
@@ -115,7 +116,8 @@ def _route(path: str, answer: Callable[[Request], Awaitable[msgspec.Struct]], cr
             _log.warning("inbox.refused", error_class=refused.error_class.value, message=refused.message)
             return _answer(status_of(refused.error_class), encode(error_document(refused)))
         except Exception as failed:  # noqa: BLE001  # the edge
-            _log.error("inbox.failed", exc_info=failed)
+            # As text: a renderer of traces may show the variables of each frame, and with them what was told.
+            _log.error("inbox.failed", trace="".join(traceback.format_exception(failed)))
             hidden = Internal("the application could not apply this", hint="push it again later")
             return _answer(status_of(hidden.error_class), encode(error_document(hidden)))
 

@@ -11,7 +11,7 @@ begin so. One handler takes an event: the one with the most particular name.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from doonce.base import json
@@ -37,7 +37,7 @@ class Event:
     webhook: str
     receipt_id: str
     recorded_at_us: int
-    raw: bytes
+    raw: bytes = field(repr=False)
 
     @property
     def name(self) -> str:

@@ -32,6 +32,10 @@ class EventNotice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     content: bytes
     digest: str
 
+    def __repr__(self) -> str:
+        """Which event, and nothing of what it says."""
+        return f"EventNotice({self.event_id}, {self.pack}.{self.type})"
+
     def __post_init__(self) -> None:
         check_id("event_id", self.event_id)
         check_text("pack", self.pack, LIMITS.name_bytes_max)

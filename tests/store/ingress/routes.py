@@ -51,7 +51,7 @@ answer = { status = 202, body = "ok", retry_after_seconds = 7 }
 redelivery = "window"
 redelivery_window = "3d"
 delivery_id = "Shop-Delivery"
-events = { each = "/events", type = "/type", identity = ["/id"] }
+events = { each = "/events", type = "/type", identity = ["/id"], object_id = ["/object"] }
 verifier = { algorithm = "hmac-sha256", header = "Shop-Signature", encoding = "hex", content = "{body}" }
 
 [webhooks.batch.challenge]
@@ -82,9 +82,11 @@ TABLES = {
 }
 
 
-def view() -> BindingView:
-    """The binding's view."""
-    return compile_view(read_pack(PACK, {}), read_binding(BINDING), origins=OriginPolicy())
+def view(**batch: Any) -> BindingView:
+    """The binding's view, with this route of the webhook `batch`."""
+    webhooks = {"batch": batch, "once": {"accepts_loss": "a test"}}
+    binding = read_binding(BINDING | {"webhooks": webhooks})
+    return compile_view(read_pack(PACK, {}), binding, origins=OriginPolicy())
 
 
 def key(webhook: str) -> RouteKey:
@@ -151,10 +153,10 @@ class Receiver:
         names = [column.name for column in TABLES[table].build(None).selected_columns]  # type: ignore[arg-type,attr-defined]
         return [dict(zip(names, row, strict=True)) for row in await self.database.read(read)]
 
-    async def derive(self) -> int:
-        """Work what waits in the family `event`; how many items were claimed."""
-        request = ClaimRequest(
-            family=Family.EVENT.value,
+    def claim_request(self, family: Family) -> ClaimRequest:
+        """Claim all that is due of a family."""
+        return ClaimRequest(
+            family=family.value,
             scopes=(Scope(ORG, INSTALLATION),),
             deployment=DEPLOYMENT,
             owner="prc_test",
@@ -164,18 +166,21 @@ class Receiver:
             expiries_max=5,
             alone=False,
         )
-        units = await self.database.transact(claim_unread, request)
+
+    async def derive(self) -> int:
+        """Work what waits in the family `event`; how many items were claimed."""
+        units = await self.database.transact(claim_unread, self.claim_request(Family.EVENT))
         deriver = Deriver(self.database, self.views, self.vault, DEPLOYMENT)
         for unit in units:
             await deriver.run(unit)
         return len(units)
 
 
-async def receiver(database: Database, **settings: Any) -> Receiver:
-    """A process that receives, with one active secret for each route."""
+async def receiver(database: Database, batch: dict[str, Any] | None = None, **settings: Any) -> Receiver:
+    """A process that receives, with one active secret for each route; `batch` is that webhook's route."""
     await database.transact(ownership.install, DEPLOYMENT, "release", "op")
     views, vault, metrics = Views(database), Vault(KeyRing.generate()), Metrics()
-    await views.publish([view()])
+    await views.publish([view(**batch or {})])
     ingress = Ingress(database, views, vault, metrics, IngressSettings(**settings))
     for webhook in ("batch", "once"):
         await ingress.add_secret(key(webhook), Secret("s"), alone=False)
