@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.e2e.conftest import QUICK, deployment, until
 from tests.store.ingress.routes import BINDING, INSTALLATION, ORG, PACK, Receiver, key, signed
@@ -192,13 +193,35 @@ async def test_what_fails_for_good_is_dead_visibly_blocks_its_object_and_is_repl
         mended.set()
         again = await Operator(app.engine).replay(dead["id"])
         assert (again.replay_of, again.family) == (dead["id"], "handler")
-        with pytest.raises(Conflict):
-            await Operator(app.engine).replay(again.work_id) if (await settled(at, 3)) else None
+        await settled(at, 3)
+        with pytest.raises(Conflict, match="only dead work is replayed"):
+            await Operator(app.engine).replay(again.work_id)
         items = {item["id"]: item for item in await handings(at)}
         assert items[again.work_id]["predecessor"] == dead["id"]
         assert items[again.work_id]["source_position"] == dead["source_position"]
         assert items[dead["id"]]["state"] == "dead"
+        (story,) = await app.show(dead["subject_id"])
+        assert (story.kind, story.state, story.facts["type"]) == ("event", "handed over", "made")
+        assert [moment.event for moment in story.moments] == [
+            "event derived", "handler work created", "handler work dead", "handler work created",
+            "handler work succeeded",
+        ]  # fmt: skip
+        assert await app.show(again.work_id) == [msgspec.structs.replace(story, asked=again.work_id)]
     assert done == [1, 2]
+
+
+async def test_an_event_that_the_binding_hands_to_nobody_says_so(database_url: str, tmp_path: Path) -> None:
+    app = shop(database_url, tmp_path)
+    async with receiving(app, tmp_path, handle=["paid"]) as at:
+        await deliver(at, {"id": 1})
+
+        async def derived() -> list[dict[str, Any]]:
+            return await at.rows("event")
+
+        (event,) = await until(derived)
+        (story,) = await app.show(event["id"])
+        assert (story.state, len(story.moments)) == ("handed to nobody", 1)
+        assert b'doonce_events_total{fate="nobody"} 1.0' in at.metrics.text()
 
 
 async def test_the_most_particular_handler_runs_and_only_that_one(database_url: str, tmp_path: Path) -> None:

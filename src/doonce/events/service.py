@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Final, Protocol
 
 import structlog
 
@@ -16,7 +17,7 @@ from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.events import store
 from doonce.events.model import Derived, Undecodable, derive, handed_to, lane_of
-from doonce.events.store import Derivation, NewEvent, Unread
+from doonce.events.store import Derivation, Made, NewEvent, Unread
 from doonce.ingress.receipts import StoredReceipt
 from doonce.ingress.service import body_place
 from doonce.ownership.model import Family
@@ -32,6 +33,16 @@ FINISH_BYTES_MAX = 16_777_216
 """One delivery's events with their rows: the largest body, and some 640 bytes for each of the most events."""
 
 
+class EventObserver(FlushObserver, Protocol):
+    """Where derivation reports what an operator looks for."""
+
+    def event(self, fate: str) -> None: ...
+
+
+NOBODY: Final = "nobody"
+KNOWN: Final = "known"
+
+
 class Deriver:
     """Runs claimed derivations."""
 
@@ -41,12 +52,13 @@ class Deriver:
         views: Views,
         vault: Vault,
         deployment: str,
-        observer: FlushObserver | None = None,
+        observer: EventObserver | None = None,
     ) -> None:
         self._views = views
         self._vault = vault
         self._deployment = deployment
-        self._finishes: Committer[Derivation, Settled] = Committer(
+        self._observer = observer
+        self._finishes: Committer[Derivation, Made] = Committer(
             database,
             store.finish,
             key=lambda derivation: derivation.settlement.claimed.item.id,
@@ -58,9 +70,14 @@ class Deriver:
     async def run(self, unread: Unread) -> None:
         """Make the receipt's events, or end its item as dead with the reason: the receipt stays either way."""
         try:
-            await self._finishes.submit(await self.derivation(unread))
+            derivation = await self.derivation(unread)
+            made = await self._finishes.submit(derivation)
         except (DoonceError, DatabaseFault) as error:
             log.warning("a derivation could not be finished", item=unread.claimed.item.id, error=str(error))
+            return
+        if self._observer is not None and made.settled is not Settled.STALE:
+            for event in derivation.events:
+                self._observer.event(_fate(event) if event.id in made.new else KNOWN)
 
     async def derivation(self, unread: Unread) -> Derivation:
         """What the receipt's body comes to, with every id that is needed; nothing of it is stored yet."""
@@ -114,6 +131,10 @@ class Deriver:
         family = handed_to(route, derived.type)
         work = None if family is None else _work(family, event_id, receipt, derived)
         return NewEvent(event_id, derived.identity, derived.type, derived.position, sealed, key_id, work)
+
+
+def _fate(event: NewEvent) -> str:
+    return NOBODY if event.work is None else event.work.family
 
 
 def _work(family: Family, event_id: str, receipt: StoredReceipt, derived: Derived) -> NewItem:

@@ -94,12 +94,19 @@ def claim_unread(request: work.ClaimRequest) -> Txn[list[Unread]]:
     return [Unread(one, receipts.get(one.item.subject_id)) for one in claimed]
 
 
-def finish(derivations: Sequence[Derivation]) -> Txn[list[Settled]]:
+class Made(Record, frozen=True):
+    """What became of a derivation, and which of its events are new through it."""
+
+    settled: Settled
+    new: frozenset[str]
+
+
+def finish(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     """End derivations of one deployment under their live claims; a stale one makes no event.
 
     An event whose identity is there already is left as it is, and makes no work: a redelivery in another grouping makes
     nothing new (PROTOCOL I2). A new one gets its work item with it, at the end of its object's lane. A rerun after an
-    unknown commit finds its settlements repeated, and what they made with them.
+    unknown commit answers as before.
     """
     claims = [one.settlement.claimed for one in derivations]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
@@ -111,14 +118,23 @@ def finish(derivations: Sequence[Derivation]) -> Txn[list[Settled]]:
     items, now_us = yield from lock_items_then_clock(claimed.item.id for claimed in claims)
     allowed = [one for one in derivations if _may_finish(owners, one)]
     outcomes = yield from settle.apply([one.settlement for one in allowed], items, held, now_us)
-    fresh = [one for one, outcome in zip(allowed, outcomes, strict=True) if outcome is Settled.DONE]
-    new = yield from _make(fresh, now_us)
-    yield from work.insert([made.work for made in new if made.work is not None], held)
+    settled = dict(zip([one.settlement.claimed.item.id for one in allowed], outcomes, strict=True))
+    ours = [
+        (one, settled[one.settlement.claimed.item.id])
+        for one in sorted(allowed, key=_taken)
+        if settled[one.settlement.claimed.item.id] is not Settled.STALE
+    ]
+    new = yield from _make([one for one, _ in ours], now_us)
+    fresh = [made for one, outcome in ours if outcome is Settled.DONE for made in one.events]
+    yield from work.insert([made.work for made in fresh if made.id in new and made.work is not None], held)
     yield from lane_store.save(held.values())
-    settled = {
-        one.settlement.claimed.item.id: outcome for one, outcome in zip(allowed, outcomes, strict=True)
-    }
-    return [settled.get(claimed.item.id, Settled.STALE) for claimed in claims]
+    return [
+        Made(
+            settled.get(one.settlement.claimed.item.id, Settled.STALE),
+            new.intersection(made.id for made in one.events),
+        )
+        for one in derivations
+    ]
 
 
 def _may_finish(owners: Mapping[str, Ownership], derivation: Derivation) -> bool:
@@ -126,23 +142,22 @@ def _may_finish(owners: Mapping[str, Ownership], derivation: Derivation) -> bool
     return owner is not None and owner.lets_finish(derivation.deployment, derivation.settlement.claimed.epoch)
 
 
-def _make(derivations: Sequence[Derivation], now_us: int) -> Txn[list[NewEvent]]:
-    """Insert events; those that are new, in the order in which their deliveries were taken and told of them."""
-    made = [
-        (one.receipt, event_made)
-        for one in sorted(derivations, key=_taken)
+def _make(derivations: Sequence[Derivation], now_us: int) -> Txn[frozenset[str]]:
+    """Insert events; which of them won their identity, by a locking read (PROTOCOL T7)."""
+    rows = [
+        _row(one.receipt, made, now_us)
+        for one in derivations
         if one.receipt is not None
-        for event_made in one.events
+        for made in one.events
     ]
-    rows = [_row(receipt, event_made, now_us) for receipt, event_made in made]
     yield from insert_many(event, EVENT_COLUMNS, sorted(rows, key=_identity), skip_conflicts=True)
-    keys = sorted({(event_made.identity,) for _, event_made in made})
+    keys = sorted({(_identity(row),) for row in rows})
     stored = (yield from fetch(WINNERS, keys=keys)) if keys else []
-    winners = {row["id"] for row in stored}
-    return [event_made for _, event_made in made if event_made.id in winners]
+    return frozenset(row["id"] for row in stored)
 
 
 def _taken(derivation: Derivation) -> tuple[int, str]:
+    """The order in which deliveries were taken, which their events keep within one flush."""
     receipt = derivation.receipt
     return (0, "") if receipt is None else (receipt.received_at, receipt.id)
 

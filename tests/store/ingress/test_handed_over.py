@@ -12,7 +12,7 @@ from doonce.db.database import Database
 from doonce.events import store
 from doonce.events.model import lane_of
 from doonce.events.service import Deriver
-from doonce.events.store import Derivation, claim_unread
+from doonce.events.store import Derivation, Made, claim_unread
 from doonce.ownership.model import Family
 from doonce.work.model import Settled
 from doonce.work.store import claim
@@ -121,7 +121,10 @@ async def test_t1_a_derivation_interrupted_anywhere_is_the_same_run_again(databa
             assert not await work(at)
     assert after > 5
     once = (await at.rows("event"), await at.rows("work_item"))
-    assert await database.transact(store.finish, [made]) == [Settled.REPEATED], "as after an unknown commit"
+    (again,) = await database.transact(store.finish, [made])
+    assert again == Made(Settled.REPEATED, frozenset(event.id for event in made.events)), (
+        "after an unknown commit"
+    )
     assert (await at.rows("event"), await at.rows("work_item")) == once
     assert [event["id"] for event in sorted(once[0], key=lambda row: row["position"])] == [
         event.id for event in made.events
@@ -134,7 +137,7 @@ async def test_a_derivation_that_lost_its_claim_makes_nothing(database: Database
     made = await derivation(at)
     claimed = replace(made.settlement.claimed, token="another")
     late = replace(made, settlement=replace(made.settlement, claimed=claimed))
-    assert await database.transact(store.finish, [late]) == [Settled.STALE]
+    assert await database.transact(store.finish, [late]) == [Made(Settled.STALE, frozenset())]
     assert not await at.rows("event")
     assert not await work(at)
 
@@ -148,7 +151,8 @@ async def test_two_receipts_of_one_event_make_it_once(database: Database, order:
     deriver = Deriver(database, at.views, at.vault, DEPLOYMENT)
     both = [await deriver.derivation(one) for one in unread]
     together = await database.transact(store.finish, [both[number] for number in order])
-    assert together == [Settled.DONE, Settled.DONE]
+    assert [one.settled for one in together] == [Settled.DONE, Settled.DONE]
+    assert sum(len(one.new) for one in together) == 1
     (made,) = await at.rows("event")
     (item,) = await work(at)
     assert item["subject_id"] == made["id"]

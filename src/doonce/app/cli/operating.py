@@ -41,7 +41,7 @@ async def show(what: str, /, *, deployment: Deployment = HERE, json: AsJson = Fa
     Parameters
     ----------
     what
-        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, lnk_…, prn_…), an application's outbox id, or a handoff key.
+        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, evt_…, lnk_…, prn_…), an application's outbox id, or a handoff key.
     """
     async with opened(deployment) as engine:
         found = await Operator(engine).show(what)
@@ -93,18 +93,16 @@ async def replay(work: str, /, *, deployment: Deployment = HERE, json: AsJson = 
     Parameters
     ----------
     work
-        The dead completion or reconciliation (wrk_…, `doonce show` has it). An effect is never run again: emit a new
-        intent.
+        The dead completion, reconciliation or event's work (wrk_…, `doonce show` has it). An effect is never run again:
+        emit a new intent.
     """
     async with opened(deployment) as engine:
         view = await Operator(engine).replay(work)
     if json:
         print_json(view)
         return
-    print_facts(
-        console(),
-        {"work": view.work_id, "replays": view.replay_of, "family": view.family, "command": view.command_id},
-    )
+    about = {"event": view.event_id} if view.event_id else {"command": view.command_id}
+    print_facts(console(), {"work": view.work_id, "replays": view.replay_of, "family": view.family} | about)
 
 
 async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False) -> None:

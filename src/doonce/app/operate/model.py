@@ -58,12 +58,13 @@ class CommandView(Shown, frozen=True, kw_only=True):
 
 
 class ReplayView(Shown, frozen=True, kw_only=True):
-    """What took the place of a dead work item."""
+    """What took the place of a dead work item, and the command or the event that it is about."""
 
     work_id: str
     replay_of: str
     family: str
-    command_id: str
+    command_id: str = ""
+    event_id: str = ""
 
 
 class FamilyStatus(Shown, frozen=True, kw_only=True):
@@ -178,7 +179,7 @@ def moments_of(story: Story) -> tuple[Moment, ...]:
     """Every durable step of a story, oldest first; ties keep the order in which one transaction wrote them."""
     found = [*_admission(story)]
     for item in story.items:
-        found += _work(item)
+        found += work_moments(item)
     for attempt in story.attempts:
         found += _attempt(attempt)
     found += [
@@ -232,7 +233,8 @@ def _admission(story: Story) -> Iterable[Moment]:
         )
 
 
-def _work(item: Row) -> Iterable[Moment]:
+def work_moments(item: Row) -> Iterable[Moment]:
+    """The durable steps of one work item."""
     family, item_id = item["family"], item["id"]
     yield Moment(at_us=item["created_at"], id=item_id, event=f"{family} work created", detail=_lineage(item))
     state = State(item["state"])

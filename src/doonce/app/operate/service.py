@@ -9,7 +9,7 @@ import msgspec
 from doonce.app.engine import Engine
 from doonce.app.operate import cancel as cancelling
 from doonce.app.operate import counts as counting
-from doonce.app.operate import store
+from doonce.app.operate import events, store
 from doonce.app.operate.counts import Counts
 from doonce.app.operate.model import (
     CommandView,
@@ -65,7 +65,7 @@ class Operator:
         if not found:
             raise MissingOrDenied(
                 "there is nothing with this id",
-                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, evt_…, lnk_… or prn_…",
             )
         return found
 
@@ -77,7 +77,14 @@ class Operator:
         if asked.startswith("prn_"):
             rows, generations = await self._database.read(store.principal_rows, asked, scope)
             return [_principal(row, generations) for row in rows]
-        return [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
+        if asked.startswith("evt_"):
+            return await self._events(asked, scope)
+        found = [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
+        return found or (await self._events(asked, scope) if asked.startswith("wrk_") else [])
+
+    async def _events(self, asked: str, scope: Scope | None) -> list[Timeline]:
+        found = await self._database.read(events.event_stories, asked, scope)
+        return [events.event_timeline(asked, story) for story in found]
 
     async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Where a command stands; raises `MissingOrDenied`."""
@@ -186,7 +193,7 @@ class Operator:
             raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
 
     async def replay(self, work_id: str, scope: Scope | None = None) -> ReplayView:
-        """Have a dead completion told, or a reconciliation looked into, once more, as a new item (PROTOCOL W6).
+        """Have dead work of a family that may repeat it (`work.replay`) done once more, as a new item (PROTOCOL W6).
 
         Asked again it names the successor that is under way. Raises `MissingOrDenied`; `Conflict` for an effect, and
         for work that has not died.
@@ -195,13 +202,26 @@ class Operator:
             raise Invalid(
                 "this is no work id", hint="it looks like wrk_…; `doonce show` lists a command's work"
             )
-        found = await self._database.read(store.stories, work_id, scope)
-        item = next((row for story in found for row in story.items if row["id"] == work_id), None)
-        command_id = found[0].command["id"] if found and found[0].command is not None else None
-        if item is None or command_id is None:
-            raise MissingOrDenied("there is no such work item")
+        about = await self._about(work_id, scope)
         successor = await self._database.transact(work.replay, work.Replay(work_id, new_id("wrk")))
-        return ReplayView(work_id=successor, replay_of=work_id, family=item["family"], command_id=command_id)
+        return msgspec.structs.replace(about, work_id=successor)
+
+    async def _about(self, work_id: str, scope: Scope | None) -> ReplayView:
+        """What a work item within a scope is about."""
+        for story in await self._database.read(store.stories, work_id, scope):
+            for item in story.items:
+                if item["id"] == work_id and story.command is not None:
+                    command_id = story.command["id"]
+                    return ReplayView(
+                        work_id="", replay_of=work_id, family=item["family"], command_id=command_id
+                    )
+        for row, items in await self._database.read(events.event_stories, work_id, scope):
+            for item in items:
+                if item["id"] == work_id:
+                    return ReplayView(
+                        work_id="", replay_of=work_id, family=item["family"], event_id=row["id"]
+                    )
+        raise MissingOrDenied("there is no such work item")
 
 
 # --- from rows to timelines ---------------------------------------------------------------------------------------
