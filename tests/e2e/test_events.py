@@ -83,7 +83,7 @@ async def published(url: str, folder: Path) -> None:
     routes = {"batch": {"handle": ["*"], "push": "crm"}, "once": {"accepts_loss": "a test"}}
     async with deployment(url, folder) as app:
         await app.installation(
-            ORG, INSTALLATION, pack=folder / "shop", binding=BINDING | {"webhooks": routes}, secret="unused"
+            ORG, INSTALLATION, pack=folder / "shop", binding=BINDING | {"webhooks": routes}
         )
         await app.engine.ingress.add_secret(key("batch"), Secret("s"), alone=True)
 

@@ -40,17 +40,16 @@ async def receiving(app: Doonce, folder: Path, **route: Any) -> AsyncIterator[Re
     (pack / "pack.toml").write_bytes(PACK)
     binding = BINDING | {"webhooks": {"batch": {"handle": ["*"]} | route, "once": {"accepts_loss": "a test"}}}
     async with app:
-        await app.installation(ORG, INSTALLATION, pack=pack, binding=binding, secret="unused")
-        engine = app.engine
-        await engine.ingress.add_secret(key("batch"), Secret("s"), alone=True)
-        yield Receiver(
-            engine.database,
-            engine.ingress,
-            engine.views,
-            engine._vault,
-            engine.metrics,
-            IngressEndpoint(engine.ingress),
-        )
+        await app.installation(ORG, INSTALLATION, pack=pack, binding=binding)
+        await app.engine.ingress.add_secret(key("batch"), Secret("s"), alone=True)
+        yield receiver_of(app)
+
+
+def receiver_of(app: Doonce) -> Receiver:
+    """Ways to deliver to a running deployment, and to look at its rows."""
+    engine = app.engine
+    endpoint = IngressEndpoint(engine.ingress)
+    return Receiver(engine.database, engine.ingress, engine.views, engine._vault, engine.metrics, endpoint)
 
 
 async def deliver(at: Receiver, *events: dict[str, Any], name: str | None = None) -> None:

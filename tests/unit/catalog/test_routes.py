@@ -74,7 +74,7 @@ def test_a_view_with_routes_holds_them_and_their_reconciliation() -> None:
         Refusal('[webhooks.event]\nhandle = [""]', "handle", "must not be empty"),
         Refusal('[webhooks.event]\nhandle = "a"', "handle", "a list of texts"),
         Refusal('[webhooks.event]\npush = "crm"', "push", "no event is handed over"),
-        Refusal('[webhooks.event]\nhandle = ["a"]\npush = "https://h"', "push", "url"),
+        Refusal('[webhooks.event]\nhandle = ["a"]\npush = "https://h"', "push", "https://h"),
         Refusal('[webhooks.once]\nurl = "https://h.example/"', "accepts_loss", "never sent again"),
         Refusal('[webhooks.once]\naccepts_loss = "x"', "url", "missing"),
         Refusal('[webhooks.once]\naccepts_loss = "x"\nurl = "h.example"', "url", "not a public address"),
@@ -102,7 +102,9 @@ def test_a_route_keeps_what_it_hands_over_and_where() -> None:
     assert (route.handle, route.push) == (("made", "paid.*"), "crm")
 
 
-@pytest.mark.parametrize("change", [{"handle": ["a", "a"]}, {"handle": ["a*b"]}, {"handle": [], "push": "crm"}])
+@pytest.mark.parametrize(
+    "change", [{"handle": ["a", "a"]}, {"handle": ["a*b"]}, {"handle": [], "push": "crm"}]
+)
 def test_a_hand_made_route_is_refused(change: dict[str, object]) -> None:
     document = json.loads(view("[webhooks.event]\n").raw)
     document["routes"]["event"] |= change

@@ -99,6 +99,7 @@ REFUSED = {
     "an identity that needs no body": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], stable_bodies = true }', "stable_bodies", "does not need it"),
     "a place in a raw body": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { format = "raw", type = "/type" }', "type", "has no places"),
     "a wrong place of identity": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["id"] }', "identity id", "JSON pointer"),
+    "a wrong place of the object": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], object_id = ["id"] }', "object_id id", "JSON pointer"),
     "an unknown field": ('summary = "Something happened"', 'summary = "x"\nretries = 1', "retries", "unknown field"),
     "a body over the bound": ('delivery_id = "Delivery-Id"', "body_bytes_max = 4194305", "body_bytes_max", "outside"),
 }  # fmt: skip
