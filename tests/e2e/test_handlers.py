@@ -17,10 +17,11 @@ from tests.store.ingress.routes import BINDING, INSTALLATION, ORG, PACK, Receive
 
 from doonce import Doonce, Event
 from doonce.app.operate.service import Operator
-from doonce.base.errors import Conflict, Invalid
+from doonce.base.errors import Conflict, Invalid, MissingOrDenied
 from doonce.base.secrets import Secret
 from doonce.ingress.endpoint import IngressEndpoint
 from doonce.runtime import inbox, schema
+from doonce.work.model import Scope
 
 pytestmark = pytest.mark.e2e
 
@@ -190,7 +191,12 @@ async def test_what_fails_for_good_is_dead_visibly_blocks_its_object_and_is_repl
         assert dead["summary"].startswith("LookupError in made (test_handlers.py, line ")
         assert "s3cret" not in dead["summary"]
         mended.set()
-        again = await Operator(app.engine).replay(dead["id"])
+        for elsewhere in (Scope("other", INSTALLATION), Scope(ORG, "other")):
+            with pytest.raises(MissingOrDenied):
+                await Operator(app.engine).replay(dead["id"], elsewhere)
+            with pytest.raises(MissingOrDenied):
+                await Operator(app.engine).show(dead["subject_id"], elsewhere)
+        again = await Operator(app.engine).replay(dead["id"], Scope(ORG, INSTALLATION))
         assert (again.replay_of, again.family) == (dead["id"], "handler")
         await settled(at, 3)
         with pytest.raises(Conflict, match="only dead work is replayed"):

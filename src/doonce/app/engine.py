@@ -43,12 +43,16 @@ from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, Worke
 
 log = structlog.get_logger()
 
+ERASE_STEPS_MAX = 20
+"""Of one sweep: with its usual rows, two thousand bodies a second, more than arrive in the long run."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """How one process works. Every field is a line in docs/settings.md.
 
-    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7).
+    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7); and
+    bodies whose time is over.
     `stop_seconds`: how long a graceful stop waits for what runs.
     """
 
@@ -298,8 +302,15 @@ class Engine:
             await asyncio.sleep(self.settings.sweep_seconds)
             try:
                 after = await self.database.transact(work.sweep, after, self.settings.sweep_rows)
+                await self._erase_bodies()
             except (DoonceError, DatabaseFault) as error:
                 log.warning("the sweep failed", error=str(error))
+
+    async def _erase_bodies(self) -> None:
+        """Erase what is over its time, in steps of their own: none of them is long, and none waits for the next."""
+        for _ in range(ERASE_STEPS_MAX):
+            if await self.ingress.erase_bodies(self.settings.sweep_rows) < self.settings.sweep_rows:
+                return
 
     async def _listen(self) -> None:
         """Keep hearing other processes' wake-ups; without it, workers find work by polling."""

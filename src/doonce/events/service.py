@@ -18,8 +18,9 @@ from doonce.db.faults import DatabaseFault
 from doonce.events import store
 from doonce.events.model import Derived, Undecodable, derive, handed_to, lane_of
 from doonce.events.store import Derivation, Made, NewEvent, Unread
-from doonce.ingress.receipts import StoredReceipt
-from doonce.ingress.service import body_place
+from doonce.events.tables import event
+from doonce.ingress.receipts import StoredReceipt, body_place
+from doonce.ingress.rewrapping import rewrap, shelf
 from doonce.ownership.model import Family
 from doonce.principals.vault import Vault
 from doonce.work.model import Event, NewItem, RetryPolicy, Scope, Settled, Settlement
@@ -90,6 +91,11 @@ class Deriver:
         receipt, claimed = unread.receipt, unread.claimed
         if receipt is None:
             return self._ended(unread, Settlement(claimed, Event.SKIP, summary="there is no such receipt"))
+        if receipt.sealed is None:
+            dead = Settlement(
+                claimed, Event.DIE, failure_class="body_erased", summary="the body's time is over"
+            )
+            return self._ended(unread, dead)
         view = await self._views.get(receipt.view_digest)
         webhook = (view.document.webhooks or {})[receipt.route.webhook]
         body = self._vault.open_bytes(body_place(receipt.id), receipt.sealed.raw, receipt.sealed.key_id)
@@ -157,6 +163,14 @@ def _summary(events: int, handed: int) -> str:
     )
 
 
+async def rewrap_events(database: Database, vault: Vault) -> int:
+    """Seal every event's content with the ring's current key; returns how many. Can be stopped and run again."""
+    return await rewrap(database, vault, CONTENTS)
+
+
 def content_place(event_id: str) -> str:
     """What an event's content is sealed for."""
     return frame("event_content", event_id)
+
+
+CONTENTS = shelf(event, "id", content_place)

@@ -13,7 +13,6 @@ import structlog
 from doonce.base.digests import digest_bytes
 from doonce.base.errors import DoonceError, MissingOrDenied
 from doonce.base.ids import new_id, new_token
-from doonce.base.keys import frame
 from doonce.base.secrets import Secret
 from doonce.catalog.service import Views
 from doonce.catalog.webhooks import Redelivery, Webhook
@@ -21,9 +20,10 @@ from doonce.db.clock import boottime_ns
 from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
-from doonce.ingress import headers, secrets, store, tallies
+from doonce.ingress import bodies, headers, secrets, store, tallies
 from doonce.ingress.model import Delivery, Reason, Verified
-from doonce.ingress.receipts import Arrival, Receipt, RouteKey, Sealed, identity_of
+from doonce.ingress.receipts import Arrival, Receipt, RouteKey, Sealed, body_place, identity_of
+from doonce.ingress.rewrapping import rewrap
 from doonce.ingress.secrets import NewSecret, StoredSecret
 from doonce.ingress.tallies import Tally
 from doonce.ingress.verify import OpenVerifier, open_verifier
@@ -46,7 +46,8 @@ class IngressSettings:
     `in_flight_max`: deliveries read or committed at once, beyond which the next is shed with its provider's declared
     answer. `read_seconds`: for a body to arrive. `routes_every_ms`: how soon a publication or a secret made by another
     process counts here. `routes_max`: opened routes in memory, those that do not exist among them. `tally_seconds`: how
-    soon what was turned away is durable.
+    soon what was turned away is durable. `bodies_kept_us`: how long a raw body can be read and derived from again; its
+    receipt stays.
     """
 
     in_flight_max: int = 256
@@ -54,6 +55,7 @@ class IngressSettings:
     routes_every_ms: int = 1_000
     routes_max: int = 1_024
     tally_seconds: float = 1.0
+    bodies_kept_us: int = 2_592_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +151,28 @@ class Ingress:
         return receipt
 
     async def body(self, receipt_id: str) -> bytes:
-        """The raw body of a receipt; raises `MissingOrDenied`, or `Unavailable` when it does not open."""
-        found = (await self._database.read(store.load_all, [receipt_id])).get(receipt_id)
-        if found is None:
-            raise MissingOrDenied(f"there is no receipt {receipt_id}")
-        return self._vault.open_bytes(body_place(receipt_id), found.sealed.raw, found.sealed.key_id)
+        """The raw body of a receipt, a quarantined one's too.
+
+        Raises `MissingOrDenied` when there is none or its time is over, `Unavailable` when it does not open.
+        """
+        sealed = await self._database.read(bodies.sealed_body, receipt_id)
+        if sealed is None:
+            raise MissingOrDenied(
+                "this receipt has no body any more", hint="bodies are erased after ingress.bodies_kept_us"
+            )
+        return self._vault.open_bytes(body_place(receipt_id), sealed.raw, sealed.key_id)
+
+    async def erase_bodies(self, rows_max: int) -> int:
+        """Erase bodies whose time is over, at most so many of each kind; how many it was."""
+        asked = bodies.Erase(self.settings.bodies_kept_us, rows_max)
+        return await self._database.transact(bodies.erase, asked)
+
+    async def rewrap(self) -> int:
+        """Seal every secret and body with the ring's current key; returns how many. Can be stopped and run again."""
+        done = 0
+        for shelf in (bodies.SECRETS, bodies.RECEIPTS, bodies.QUARANTINED):
+            done += await rewrap(self._database, self._vault, shelf)
+        return done
 
     async def add_secret(self, key: RouteKey, secret: Secret, *, alone: bool) -> list[StoredSecret]:
         """Make a secret of a published route active; `alone` ends the others.
@@ -231,11 +250,6 @@ class Ingress:
         if webhook is None:
             raise MissingOrDenied("no published binding receives this webhook", hint="publish one that does")
         return webhook, (view.document.routes or {})[key.webhook].url, view.digest
-
-
-def body_place(receipt_id: str) -> str:
-    """What a receipt's body is sealed for."""
-    return frame("ingress_body", receipt_id)
 
 
 def _parts(entry: tuple[RouteKey, Counter[str]]) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """Replay: dead work is worked once more as a new item that names the old one; the old one stays as it is.
 
-Only for work whose every run may be repeated. A completion is idempotent by command, an event is taken once by the
-application's own transaction, and a reconciliation only looks; an effect is none of these, so it is never replayed here
-(PROTOCOL W6). The successor takes the dead item's place in its source lane, and what waits behind it goes on after it.
+Only for work whose every run may be repeated. A completion is idempotent by command, a derivation by the identities of
+its events, an event is taken once by the application's own transaction, and a reconciliation only looks; an effect is
+none of these, so it is never replayed here (PROTOCOL W6). The successor takes the dead item's place in its source lane,
+and what waits behind it goes on after it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ from doonce.work.items import PLAIN_ITEMS, READ_COLUMNS, lock_items, read_item
 from doonce.work.model import TERMINAL, Item, LanePolicy, NewItem, State
 from doonce.work.tables import work_item
 
-REPLAYABLE: Final = frozenset(
-    family.value for family in (Family.COMPLETION, Family.RECONCILE, Family.HANDLER, Family.PUSH)
-)
+REPLAYABLE: Final = frozenset(family.value for family in Family) - {Family.EFFECT.value}
 
 
 def _successor(dialect: Dialect) -> sa.Select[Any]:

@@ -83,6 +83,17 @@ async def test_k3_a_handler_may_ask_once_with_the_same_id(plain: Application) ->
     assert asked == [True]
 
 
+async def test_k3_a_handler_that_ends_the_transaction_is_a_fault(plain: Application) -> None:
+    handlers: EventHandlers[inbox.EventHandler] = EventHandlers()
+
+    @handlers.on("shop.*")
+    def handler(connection: Any, event: Event) -> None:
+        connection.commit()
+
+    taking = events_app(plain.transaction, handlers, Secret(TOKEN))
+    assert (await push(taking, encode(PAID)))[0] != 200
+
+
 async def test_k3_it_takes_part_in_the_open_transaction_and_opens_none(app: Application) -> None:
     handler = inserting(app).find(seen())
     assert handler is not None

@@ -58,13 +58,22 @@ class CommandView(Shown, frozen=True, kw_only=True):
 
 
 class ReplayView(Shown, frozen=True, kw_only=True):
-    """What took the place of a dead work item, and the command or the event that it is about."""
+    """What took the place of a dead work item, and the command, the event or the receipt that it is about."""
 
     work_id: str
     replay_of: str
     family: str
     command_id: str = ""
     event_id: str = ""
+    receipt_id: str = ""
+
+
+class BodyView(Shown, frozen=True, kw_only=True):
+    """The raw body of one delivery, byte for byte; JSON has it in base64."""
+
+    receipt_id: str
+    digest: str
+    raw: bytes
 
 
 class FamilyStatus(Shown, frozen=True, kw_only=True):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import structlog
 
 from doonce.app.engine import Engine
 from doonce.app.operate import cancel as cancelling
 from doonce.app.operate import counts as counting
-from doonce.app.operate import events, store
+from doonce.app.operate import events, receipts, store
 from doonce.app.operate.counts import Counts
 from doonce.app.operate.model import (
+    BodyView,
     CommandView,
     Decision,
     Moment,
@@ -24,6 +26,7 @@ from doonce.app.operate.model import (
     standing,
     unresolved_attempt,
 )
+from doonce.base.digests import digest_bytes
 from doonce.base.errors import Conflict, Invalid, MissingOrDenied, Stale
 from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
@@ -36,6 +39,8 @@ from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
 from doonce.work import store as work
 from doonce.work.model import Scope
+
+log = structlog.get_logger("doonce.operate")
 
 ENDED = frozenset({CommandState.ACCEPTED, CommandState.REJECTED, CommandState.DEAD, CommandState.CANCELLED})
 NOTHING = msgspec.Raw(b"{}")
@@ -65,7 +70,7 @@ class Operator:
         if not found:
             raise MissingOrDenied(
                 "there is nothing with this id",
-                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, evt_…, lnk_… or prn_…",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, ing_…, evt_…, lnk_… or prn_…",
             )
         return found
 
@@ -79,12 +84,33 @@ class Operator:
             return [_principal(row, generations) for row in rows]
         if asked.startswith("evt_"):
             return await self._events(asked, scope)
+        if asked.startswith("ing_"):
+            return await self._receipts(asked, scope)
         found = [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
-        return found or (await self._events(asked, scope) if asked.startswith("wrk_") else [])
+        if found or not asked.startswith("wrk_"):
+            return found
+        return await self._events(asked, scope) or await self._receipts(asked, scope)
 
     async def _events(self, asked: str, scope: Scope | None) -> list[Timeline]:
         found = await self._database.read(events.event_stories, asked, scope)
         return [events.event_timeline(asked, story) for story in found]
+
+    async def _receipts(self, asked: str, scope: Scope | None) -> list[Timeline]:
+        found = await self._database.read(receipts.receipt_stories, asked, scope)
+        return [receipts.receipt_timeline(asked, story) for story in found]
+
+    async def body(self, receipt_id: str, *, who: str, scope: Scope | None = None) -> BodyView:
+        """The raw body of a delivery, for the eyes of an operator: what `show` never has. That it was read is logged.
+
+        Raises `MissingOrDenied`, also for a body whose time is over.
+        """
+        if not receipt_id.startswith("ing_"):
+            raise Invalid("only a delivery has a body to show", hint="its receipt's id looks like ing_…")
+        if not await self._database.read(receipts.receipt_stories, receipt_id, scope):
+            raise MissingOrDenied("there is no such receipt")
+        raw = await self._engine.ingress.body(receipt_id)
+        log.info("a body was read", receipt=receipt_id, who=who)
+        return BodyView(receipt_id=receipt_id, digest=digest_bytes(raw), raw=raw)
 
     async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Where a command stands; raises `MissingOrDenied`."""
@@ -195,15 +221,20 @@ class Operator:
     async def replay(self, work_id: str, scope: Scope | None = None) -> ReplayView:
         """Have dead work of a family that may repeat it (`work.replay`) done once more, as a new item (PROTOCOL W6).
 
-        Asked again it names the successor that is under way. Raises `MissingOrDenied`; `Conflict` for an effect, and
-        for work that has not died.
+        A receipt's id stands for its newest work. Asked again it names the successor that is under way. Raises
+        `MissingOrDenied`; `Conflict` for an effect, for work that has not died, and for a body that is erased.
         """
-        if not work_id.startswith("wrk_"):
+        if not work_id.startswith(("wrk_", "ing_")):
             raise Invalid(
-                "this is no work id", hint="it looks like wrk_…; `doonce show` lists a command's work"
+                "this is no work id",
+                hint="it looks like wrk_…, or ing_… for a receipt; `doonce show` lists the work of anything",
             )
         about = await self._about(work_id, scope)
-        successor = await self._database.transact(work.replay, work.Replay(work_id, new_id("wrk")))
+        row = work.Replay(about.replay_of, new_id("wrk"))
+        if about.receipt_id:
+            successor = await self._database.transact(receipts.replay, about.receipt_id, row)
+        else:
+            successor = await self._database.transact(work.replay, row)
         return msgspec.structs.replace(about, work_id=successor)
 
     async def _about(self, work_id: str, scope: Scope | None) -> ReplayView:
@@ -215,12 +246,21 @@ class Operator:
                     return ReplayView(
                         work_id="", replay_of=work_id, family=item["family"], command_id=command_id
                     )
-        for row, items in await self._database.read(events.event_stories, work_id, scope):
+        for event, items in await self._database.read(events.event_stories, work_id, scope):
             for item in items:
                 if item["id"] == work_id:
                     return ReplayView(
-                        work_id="", replay_of=work_id, family=item["family"], event_id=row["id"]
+                        work_id="", replay_of=work_id, family=item["family"], event_id=event["id"]
                     )
+        for delivery in await self._database.read(receipts.receipt_stories, work_id, scope):
+            row = receipts.work_to_replay(work_id, delivery)
+            if row is not None:
+                return ReplayView(
+                    work_id="",
+                    replay_of=row["id"],
+                    family=row["family"],
+                    receipt_id=delivery.receipt["id"],
+                )
         raise MissingOrDenied("there is no such work item")
 
 
