@@ -33,15 +33,19 @@ def shop(url: str, folder: Path, **policy: Any) -> Doonce:
     return deployment(url, folder, events=QUICK, handlers=QUICK, handler={"policy": SOON | policy})
 
 
+def bound(**route: Any) -> dict[str, Any]:
+    """The binding with this route of its one webhook that is delivered."""
+    return BINDING | {"webhooks": {"batch": route, "once": {"accepts_loss": "a test"}}}
+
+
 @asynccontextmanager
 async def receiving(app: Doonce, folder: Path, **route: Any) -> AsyncIterator[Receiver]:
     """The deployment running, with a binding that receives."""
     pack = folder / "shop"
     pack.mkdir(exist_ok=True)
     (pack / "pack.toml").write_bytes(PACK)
-    binding = BINDING | {"webhooks": {"batch": {"handle": ["*"]} | route, "once": {"accepts_loss": "a test"}}}
     async with app:
-        await app.installation(ORG, INSTALLATION, pack=pack, binding=binding)
+        await app.installation(ORG, INSTALLATION, pack=pack, binding=bound(**{"handle": ["*"]} | route))
         await app.engine.ingress.add_secret(key("batch"), Secret("s"), alone=True)
         yield receiver_of(app)
 
@@ -325,6 +329,41 @@ async def test_a_name_that_no_binding_hands_over_is_refused(database_url: str, t
     with pytest.raises(Invalid, match=r"hands 'shop.payed' to a handler here; handed over is shop.paid"):
         async with receiving(app, tmp_path, handle=["paid"]):
             pass
+
+
+async def test_the_binding_maps_what_the_provider_owns(database_url: str, tmp_path: Path) -> None:
+    app = shop(database_url, tmp_path)
+    seen: list[Event] = []
+
+    @app.on("shop.*")
+    async def item(event: Event) -> None:
+        seen.append(event)
+
+    async with receiving(app, tmp_path) as at:
+        crm = await app.installation(ORG, INSTALLATION, pack=tmp_path / "shop", binding=bound(handle=["*"]))
+        link = await crm.link("item", local="42", remote="7")
+        with pytest.raises(Invalid, match="links no 'deal'"):
+            await crm.link("deal", local="42", remote="7")
+        raw = b'{"events":[{"id":1,"type":"item.new","object":7,"fields":{"price":1.10,"label":"x","stock":null}}]}'
+        await at.deliver("batch", raw)
+        await settled(at, 1)
+        await deliver(
+            at, {"id": 2, "type": "item.gone", "object": 7}, {"id": 3, "type": "item.new", "object": 8}
+        )
+        await deliver(at, {"id": 4, "type": "order.paid", "object": 7})
+        await settled(at, 4)
+        (story,) = await app.show(link.id)
+        assert (story.state, story.facts["record"]) == ("suspended", "42")
+    told = {event.content["id"]: event.object for event in seen}  # type: ignore[index,call-overload]
+    assert told[1] is not None
+    assert told[1].fields == {"cost": Decimal("1.10"), "left": None}
+    assert (told[1].kind, told[1].remote_id, told[1].deleted) == ("item", "7", False)
+    assert (told[1].link, told[1].local_ref) == (link.id, "42")
+    assert told[2] is not None
+    assert (told[2].deleted, told[2].fields, told[2].local_ref) == (True, {}, "42")
+    assert told[3] is not None
+    assert (told[3].remote_id, told[3].link, told[3].local_ref) == ("8", None, None)
+    assert told[4] is None
 
 
 @pytest.mark.parametrize("name", ["", "shop", "shop.", ".made", "*", "*.made", "shop.ma*de", "shop.\n"])

@@ -235,7 +235,9 @@ class Engine:
         return worker
 
     def _event_worker(self) -> Worker[Unread]:
-        deriver = Deriver(self.database, self.views, self._vault, self.settings.deployment, self.metrics)
+        deriver = Deriver(
+            self.database, self.views, self._vault, self.principals, self.settings.deployment, self.metrics
+        )
         return self._worker(
             FamilyWork(
                 Family.EVENT.value, _as_it_is, claim_unread, lambda unread: unread.claimed, deriver.run
@@ -259,7 +261,7 @@ class Engine:
     def _hander(
         self, family: Family, hand: Hand, settings: WorkerSettings, may_claim: Callable[[], bool]
     ) -> Worker[Handing]:
-        hander = Hander(self.views, self._vault, hand, self.settings.handler)
+        hander = Hander(self.database, self.views, self._vault, self.principals, hand, self.settings.handler)
         worker = self._worker(
             FamilyWork(family.value, _as_it_is, claim_handings, lambda handing: handing.claimed, hander.run),
             settings,

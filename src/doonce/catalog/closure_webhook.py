@@ -9,6 +9,7 @@ from doonce.base.limits import LIMITS, check_text
 from doonce.base.patterns import is_pattern
 from doonce.catalog.bounds import WEBHOOKS_MAX
 from doonce.catalog.closure_answers import check_condition
+from doonce.catalog.closure_events import check_event_objects
 from doonce.catalog.model import OperationContract, ReplayKind
 from doonce.catalog.pointers import parse_pointer
 from doonce.catalog.reading import Place
@@ -38,7 +39,10 @@ _KEY_FORMS: Final = {
 
 
 def check_webhooks(
-    place: Place, webhooks: Mapping[str, Webhook], operations: Mapping[str, OperationContract]
+    place: Place,
+    webhooks: Mapping[str, Webhook],
+    operations: Mapping[str, OperationContract],
+    objects: Mapping[str, tuple[str, ...]],
 ) -> None:
     """Raise one `Invalid` for the first webhook that would believe what nothing proves, or that contradicts itself."""
     if len(webhooks) > WEBHOOKS_MAX:
@@ -48,6 +52,7 @@ def check_webhooks(
         _check_verifier(inner.inner("verifier"), webhook.verifier)
         _check_delivery(inner, webhook, operations)
         _check_events(inner.inner("events"), webhook)
+        check_event_objects(inner.inner("events"), webhook.events, objects)
         if webhook.body_challenge is not None:
             _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
 

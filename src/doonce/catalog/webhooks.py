@@ -143,6 +143,22 @@ class BodyFormat(str, Enum):
     RAW = "raw"
 
 
+class ObjectRule(Part, frozen=True, kw_only=True):
+    """What events of some types say about one kind of the pack's objects. Places are RFC 6901 pointers in an event.
+
+    `remote_id` is the provider's id. `fields` is the place of an object whose names are the provider's fields; or
+    `field_name` and `field_value` are the places of one field's name and value. `deletes` are those types that say that
+    the object is gone.
+    """
+
+    types: tuple[str, ...]
+    remote_id: str
+    fields: str | None
+    field_name: str | None
+    field_value: str | None
+    deletes: tuple[str, ...]
+
+
 class EventRule(Part, frozen=True, kw_only=True):
     """Which events a delivery tells of. Places are RFC 6901 pointers.
 
@@ -150,7 +166,8 @@ class EventRule(Part, frozen=True, kw_only=True):
     of its type (None: the webhook's name), and `identity` are the places that together name it for ever (PROTOCOL I2).
     Without them the delivery names its event: by its id, or by its raw body where `stable_bodies` says that a
     redelivery has the same bytes. `object_id` are the places that together name the provider's object that an event is
-    about: the application is told of one object's events one after another.
+    about: the application is told of one object's events one after another. `objects` says what they say about the
+    pack's own objects, by their names.
     """
 
     format: BodyFormat
@@ -158,6 +175,7 @@ class EventRule(Part, frozen=True, kw_only=True):
     type: str | None
     identity: tuple[str, ...]
     object_id: tuple[str, ...]
+    objects: dict[str, ObjectRule]
     stable_bodies: bool
 
 

@@ -29,21 +29,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
 
 from doonce.base.errors import DoonceError, Unavailable
+from doonce.base.json import dumps, loads
 from doonce.base.records import Record
 from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
+from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
 from doonce.effects.telling import Inbox, again, needless, poisoned, push, told
 from doonce.events import store as events
+from doonce.events.mapping import told_of
 from doonce.events.service import content_place
 from doonce.events.store import StoredEvent
 from doonce.http import Client
+from doonce.links import store as links
+from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
-from doonce.wire.events import EventNotice, EventReceipt, seal_event
+from doonce.wire.events import EventNotice, EventObject, EventReceipt, seal_event
 from doonce.work import store as work
 from doonce.work.model import Claimed, RetryPolicy, Settlement
 from doonce.work.service import Worker
@@ -96,7 +102,17 @@ class HandlerSettings:
 class Hander:
     """Runs claimed events of one family."""
 
-    def __init__(self, views: Views, vault: Vault, hand: Hand, settings: HandlerSettings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        views: Views,
+        vault: Vault,
+        principals: Principals,
+        hand: Hand,
+        settings: HandlerSettings,
+    ) -> None:
+        self._database = database
+        self._principals = principals
         self._views = views
         self._vault = vault
         self._hand = hand
@@ -120,11 +136,11 @@ class Hander:
             return needless(claimed, "there is no such event")
         try:
             view = await self._views.get(event.view_digest)
-            return told(claimed, await self._hand(view, self._notice(view, event)))
+            return told(claimed, await self._hand(view, await self._notice(view, event)))
         except DoonceError as error:
             return again(claimed, str(error), self._settings.policy, self._settings.policy.failures_max)
 
-    def _notice(self, view: BindingView, event: StoredEvent) -> EventNotice:
+    async def _notice(self, view: BindingView, event: StoredEvent) -> EventNotice:
         content = self._vault.open_bytes(content_place(event.id), event.sealed.raw, event.sealed.key_id)
         return seal_event(
             event_id=event.id,
@@ -137,6 +153,28 @@ class Hander:
             receipt_id=event.receipt_id,
             recorded_at_us=event.derived_at,
             content=content,
+            object=await self._object(view, event, content),
+        )
+
+    async def _object(self, view: BindingView, event: StoredEvent, content: bytes) -> EventObject | None:
+        """What the binding maps of the event, with the link that its object has now."""
+        document = view.document
+        rule = (document.webhooks or {})[event.route.webhook].events
+        if not rule.objects:
+            return None
+        told = told_of(rule, document.fields, event.type, loads(content, bytes_max=len(content)))
+        if told is None:
+            return None
+        principal_id = await self._principals.id_of(document.org, document.installation, document.principal)
+        key = (document.org, document.installation, principal_id, told.kind, told.remote_id)
+        link = (await self._database.read(links.find_remote, [key])).get(key)
+        return EventObject(
+            kind=told.kind,
+            remote_id=told.remote_id,
+            deleted=told.deleted,
+            link=None if link is None else link.id,
+            local_ref=None if link is None else link.local_ref,
+            fields=msgspec.Raw(dumps(dict(told.fields))),
         )
 
 

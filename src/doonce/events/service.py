@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import structlog
 
 from doonce.base.errors import DoonceError
 from doonce.base.ids import new_id
+from doonce.base.json import loads
 from doonce.base.keys import frame
+from doonce.base.patterns import best
+from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
-from doonce.catalog.webhooks import Route
+from doonce.catalog.webhooks import EventRule, Route
 from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.events import store
+from doonce.events.mapping import Told, told_of
 from doonce.events.model import Derived, Undecodable, derive, handed_to, lane_of
 from doonce.events.store import Derivation, Made, NewEvent, Unread
 from doonce.events.tables import event
 from doonce.ingress.receipts import StoredReceipt, body_place
 from doonce.ingress.rewrapping import rewrap, shelf
+from doonce.links.model import RemoteKey
 from doonce.ownership.model import Family
+from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
 from doonce.work.model import Event, NewItem, RetryPolicy, Scope, Settled, Settlement
 
@@ -52,11 +59,13 @@ class Deriver:
         database: Database,
         views: Views,
         vault: Vault,
+        principals: Principals,
         deployment: str,
         observer: EventObserver | None = None,
     ) -> None:
         self._views = views
         self._vault = vault
+        self._principals = principals
         self._deployment = deployment
         self._observer = observer
         self._finishes: Committer[Derivation, Made] = Committer(
@@ -104,7 +113,8 @@ class Deriver:
             dead = Settlement(claimed, Event.DIE, failure_class="undecodable", summary=found.reason)
             return self._ended(unread, dead)
         route = (view.document.routes or {})[receipt.route.webhook]
-        events = tuple(self._event(receipt, route, one) for one in found)
+        gone = await self._gone(view, webhook.events, found)
+        events = tuple(self._event(receipt, route, one, gone.get(one.position)) for one in found)
         handed = sum(one.work is not None for one in events)
         done = Settlement(claimed, Event.SUCCEED, summary=_summary(len(events), handed))
         return self._ended(unread, done, receipt, events)
@@ -131,12 +141,41 @@ class Deriver:
             return Settlement(unread.claimed, Event.DIE, failure_class="not_derived", summary=why)
         return Settlement(unread.claimed, Event.RETRY, delay_us=delay_us, failed=True, summary=why)
 
-    def _event(self, receipt: StoredReceipt, route: Route, derived: Derived) -> NewEvent:
+    async def _gone(
+        self, view: BindingView, rule: EventRule, found: Sequence[Derived]
+    ) -> dict[int, RemoteKey]:
+        """The objects that events say are deleted, by the events' positions."""
+        told = {one.position: _deleted(view, rule, one) for one in found}
+        deleted = {position: one for position, one in told.items() if one is not None}
+        if not deleted:
+            return {}
+        document = view.document
+        org, installation = document.org, document.installation
+        principal_id = await self._principals.id_of(org, installation, document.principal)
+        return {
+            position: (org, installation, principal_id, one.kind, one.remote_id)
+            for position, one in deleted.items()
+        }
+
+    def _event(
+        self, receipt: StoredReceipt, route: Route, derived: Derived, gone: RemoteKey | None
+    ) -> NewEvent:
         event_id = new_id("evt")
         sealed, key_id = self._vault.seal_bytes(content_place(event_id), derived.content)
         family = handed_to(route, derived.type)
         work = None if family is None else _work(family, event_id, receipt, derived)
-        return NewEvent(event_id, derived.identity, derived.type, derived.position, sealed, key_id, work)
+        return NewEvent(
+            event_id, derived.identity, derived.type, derived.position, sealed, key_id, work, gone
+        )
+
+
+def _deleted(view: BindingView, rule: EventRule, derived: Derived) -> Told | None:
+    """The object that an event says is deleted."""
+    if not any(best(told.deletes, derived.type) for told in rule.objects.values()):
+        return None
+    content = loads(derived.content, bytes_max=len(derived.content))
+    told = told_of(rule, view.document.fields, derived.type, content)
+    return told if told is not None and told.deleted else None
 
 
 def _fate(event: NewEvent) -> str:

@@ -1,6 +1,6 @@
 """Transactions of derivation: the claim with its receipt, and the events with the end of their work item.
 
-Lock order (PROTOCOL T4): ownership, lanes, work items; then the events, in order of their identities.
+Lock order (PROTOCOL T4): ownership, links, lanes, work items; then the events, in order of their identities.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.events.tables import event
 from doonce.ingress import store as ingress
 from doonce.ingress.receipts import RouteKey, Sealed, StoredReceipt
+from doonce.links import store as links
+from doonce.links.model import LinkEvent, LinkMove, RemoteKey, RemoteLink
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Ownership
 from doonce.work import lanes as lane_store
@@ -38,7 +40,8 @@ class Unread(Record, frozen=True):
 class NewEvent(Record, frozen=True):
     """An event to make, its content sealed, and the work of handing it over, None where the binding routes it nowhere.
 
-    Ids are made before the transaction, and the event's is its nonce (PROTOCOL T1, T7).
+    Ids are made before the transaction, and the event's is its nonce (PROTOCOL T1, T7). `gone` is the provider's object
+    that it says is deleted: its link is suspended with the event.
     """
 
     id: str
@@ -48,6 +51,7 @@ class NewEvent(Record, frozen=True):
     sealed: bytes
     key_id: str
     work: NewItem | None = None
+    gone: RemoteKey | None = None
 
 
 class Derivation(Record, frozen=True):
@@ -105,12 +109,15 @@ def finish(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     """End derivations of one deployment under their live claims; a stale one makes no event.
 
     An event whose identity is there already is left as it is, and makes no work: a redelivery in another grouping makes
-    nothing new (PROTOCOL I2). A new one gets its work item with it, at the end of its object's lane. A rerun after an
-    unknown commit answers as before.
+    nothing new (PROTOCOL I2). A new one gets its work item with it, at the end of its object's lane, and suspends the
+    link of an object that it says is deleted. A rerun after an unknown commit answers as before.
     """
     claims = [one.settlement.claimed for one in derivations]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
     wanted = [made.work for one in derivations for made in one.events if made.work is not None]
+    linked = yield from links.lock_remote(
+        made.gone for one in derivations for made in one.events if made.gone is not None
+    )
     mine = dict.fromkeys(
         settle.lanes_of(claims), LanePolicy.PASS
     )  # they are there, with a policy of their own
@@ -128,6 +135,10 @@ def finish(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     fresh = [made for one, outcome in ours if outcome is Settled.DONE for made in one.events]
     yield from work.insert([made.work for made in fresh if made.id in new and made.work is not None], held)
     yield from lane_store.save(held.values())
+    deleted = {made.gone for made in fresh if made.id in new and made.gone in linked}
+    yield from links.move(
+        [_suspension(link) for key, link in linked.items() if key in deleted and link.current]
+    )
     return [
         Made(
             settled.get(one.settlement.claimed.item.id, Settled.STALE),
@@ -135,6 +146,10 @@ def finish(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
         )
         for one in derivations
     ]
+
+
+def _suspension(link: RemoteLink) -> LinkMove:
+    return LinkMove(link.id, link.org, link.installation, LinkEvent.SUSPEND)
 
 
 def _may_finish(owners: Mapping[str, Ownership], derivation: Derivation) -> bool:

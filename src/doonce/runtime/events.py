@@ -25,8 +25,33 @@ H = TypeVar("H", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectEvent:
+    """What an event says about one object of the provider's, as the binding maps it.
+
+    `link` and `local_ref` are None where no record of the application's is linked to it. `deleted`: the provider says
+    that it is gone; its link is suspended then, and the record stays the application's to keep.
+    """
+
+    kind: str
+    remote_id: str
+    deleted: bool
+    link: str | None
+    local_ref: str | None
+    raw_fields: bytes = field(repr=False)
+
+    @property
+    def fields(self) -> dict[str, JsonValue]:
+        """The application's names of the fields that the provider owns and this event has, with exact values."""
+        value = json.loads(self.raw_fields, bytes_max=len(self.raw_fields))
+        return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
-    """What a provider said, once. `id` names it for ever; `raw` is its part of the delivery, byte for byte."""
+    """What a provider said, once. `id` names it for ever; `raw` is its part of the delivery, byte for byte.
+
+    `object` is what the binding maps of it, None where the event is about none of the pack's objects.
+    """
 
     id: str
     pack: str
@@ -38,6 +63,7 @@ class Event:
     receipt_id: str
     recorded_at_us: int
     raw: bytes = field(repr=False)
+    object: ObjectEvent | None = None
 
     @property
     def name(self) -> str:
@@ -55,6 +81,7 @@ class Event:
 
 def event_of(notice: EventNotice) -> Event:
     """The event of a notice."""
+    told = notice.object
     return Event(
         id=notice.event_id,
         pack=notice.pack,
@@ -66,6 +93,11 @@ def event_of(notice: EventNotice) -> Event:
         receipt_id=notice.receipt_id,
         recorded_at_us=notice.recorded_at_us,
         raw=notice.content,
+        object=None
+        if told is None
+        else ObjectEvent(
+            told.kind, told.remote_id, told.deleted, told.link, told.local_ref, bytes(told.fields)
+        ),
     )
 
 

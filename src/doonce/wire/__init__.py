@@ -23,6 +23,7 @@ from doonce.wire.completions import (
 )
 from doonce.wire.events import (
     EventNotice,
+    EventObject,
     EventReceipt,
     EventState,
     seal_event,
@@ -66,6 +67,7 @@ __all__ = [
     "ErrorBody",
     "ErrorDocument",
     "EventNotice",
+    "EventObject",
     "EventReceipt",
     "EventState",
     "HandoffScope",

@@ -5,8 +5,9 @@ from typing import Final
 
 import msgspec
 
+from doonce.base import json
 from doonce.base.digests import check_digest, digest_bytes, digest_document
-from doonce.base.errors import Quarantined
+from doonce.base.errors import Invalid, Quarantined
 from doonce.base.limits import LIMITS, check_size, check_text
 from doonce.wire.checks import check_count, check_id
 
@@ -17,8 +18,41 @@ EVENT_CONTENT_BYTES_MAX: Final = 8_388_608
 """One event's content: twice the largest body of a delivery, since an exact number may be spelled a little longer."""
 
 
+class EventObject(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The provider's object that an event is about, and what the binding maps of it.
+
+    `link` and `local_ref` are the link that it has now, None where nothing is linked to it. `fields` is a JSON object,
+    kept byte for byte: the application's names of the inbound fields that the event has.
+    """
+
+    kind: str
+    remote_id: str
+    deleted: bool
+    link: str | None
+    local_ref: str | None
+    fields: msgspec.Raw
+
+    def __repr__(self) -> str:
+        """Which object, and nothing of what is said about it."""
+        return f"EventObject({self.kind})"
+
+    def __post_init__(self) -> None:
+        check_text("kind", self.kind, LIMITS.name_bytes_max)
+        check_text("remote_id", self.remote_id, LIMITS.remote_id_bytes_max)
+        if (self.link is None) != (self.local_ref is None):
+            raise Invalid("link and local_ref go together")
+        if self.link is not None:
+            check_id("link", self.link)
+            check_text("local_ref", self.local_ref, LIMITS.local_ref_bytes_max)
+        if not isinstance(json.loads(bytes(self.fields), bytes_max=EVENT_CONTENT_BYTES_MAX), dict):
+            raise Invalid("fields must be a JSON object")
+
+
 class EventNotice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One event, as it will always be told; `content` is its part of the delivery's body, byte for byte."""
+    """One event; `content` is its part of the delivery's body, byte for byte.
+
+    It is the same each time that it is told, but for the link that its object has at that time.
+    """
 
     event_id: str
     pack: str
@@ -30,6 +64,7 @@ class EventNotice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     receipt_id: str
     recorded_at_us: int
     content: bytes
+    object: EventObject | None
     digest: str
 
     def __repr__(self) -> str:
@@ -83,8 +118,9 @@ def seal_event(  # noqa: PLR0913  # an event has this many facts, each by its na
     receipt_id: str,
     recorded_at_us: int,
     content: bytes,
+    object: EventObject | None = None,  # noqa: A002  # what it is
 ) -> EventNotice:
-    """Return the notice with its digest; the same event makes the same notice, byte for byte."""
+    """Return the notice with its digest; the same facts make the same notice, byte for byte."""
     notice = EventNotice(
         event_id=event_id,
         pack=pack,
@@ -96,6 +132,7 @@ def seal_event(  # noqa: PLR0913  # an event has this many facts, each by its na
         receipt_id=receipt_id,
         recorded_at_us=recorded_at_us,
         content=content,
+        object=object,
         digest=digest_bytes(b""),
     )
     return msgspec.structs.replace(notice, digest=_digest(notice))
@@ -108,8 +145,20 @@ def verify_event(notice: EventNotice) -> None:
 
 
 def _digest(notice: EventNotice) -> str:
-    """The content enters by the hash of its raw bytes: its numbers are a provider's (PROTOCOL F7)."""
-    document = {
-        name: getattr(notice, name) for name in notice.__struct_fields__ if name not in ("content", "digest")
+    """Content and fields enter by the hash of their raw bytes: their numbers are a provider's (PROTOCOL F7)."""
+    own = [name for name in notice.__struct_fields__ if name not in ("content", "object", "digest")]
+    document: dict[str, json.JsonValue] = {name: getattr(notice, name) for name in own}
+    document["content_digest"] = digest_bytes(notice.content)
+    document["object"] = None if notice.object is None else _of_object(notice.object)
+    return digest_document(EVENT_TAG, document)
+
+
+def _of_object(told: EventObject) -> json.JsonValue:
+    return {
+        "kind": told.kind,
+        "remote_id": told.remote_id,
+        "deleted": told.deleted,
+        "link": told.link,
+        "local_ref": told.local_ref,
+        "fields_digest": digest_bytes(bytes(told.fields)),
     }
-    return digest_document(EVENT_TAG, document | {"content_digest": digest_bytes(notice.content)})

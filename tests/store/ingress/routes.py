@@ -28,6 +28,7 @@ from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ingress.tables import ingress_gap, ingress_quarantine, ingress_receipt, ingress_rejection
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
+from doonce.principals.service import Principals
 from doonce.principals.vault import KeyRing, Vault
 from doonce.work.model import Scope
 from doonce.work.store import ClaimRequest
@@ -43,6 +44,9 @@ version = "1.0.0"
 title = "A shop"
 auth = { scheme = "none" }
 
+[objects.item]
+fields = ["label", "price", "stock"]
+
 [webhooks.batch]
 summary = "A batch of events that is sent again in other batches"
 body_bytes_max = 1024
@@ -51,8 +55,19 @@ answer = { status = 202, body = "ok", retry_after_seconds = 7 }
 redelivery = "window"
 redelivery_window = "3d"
 delivery_id = "Shop-Delivery"
-events = { each = "/events", type = "/type", identity = ["/id"], object_id = ["/object"] }
 verifier = { algorithm = "hmac-sha256", header = "Shop-Signature", encoding = "hex", content = "{body}" }
+
+[webhooks.batch.events]
+each = "/events"
+type = "/type"
+identity = ["/id"]
+object_id = ["/object"]
+
+[webhooks.batch.events.objects.item]
+types = ["item.*"]
+remote_id = "/object"
+fields = "/fields"
+deletes = ["item.gone"]
 
 [webhooks.batch.challenge]
 when = [{ json = "/type", equals = "ping" }]
@@ -73,6 +88,7 @@ BINDING = {
     "pack": "shop@1.0.0",
     "principal": "nobody",
     "operations": [],
+    "fields": {"item": {"inbound": {"cost": "price", "left": "stock"}, "outbound": {"name": "label"}}},
     "webhooks": {"batch": {}, "once": {"accepts_loss": "a test"}},
 }
 
@@ -170,7 +186,9 @@ class Receiver:
     async def derive(self) -> int:
         """Work what waits in the family `event`; how many items were claimed."""
         units = await self.database.transact(claim_unread, self.claim_request(Family.EVENT))
-        deriver = Deriver(self.database, self.views, self.vault, DEPLOYMENT)
+        deriver = Deriver(
+            self.database, self.views, self.vault, Principals(self.database, self.vault), DEPLOYMENT
+        )
         for unit in units:
             await deriver.run(unit)
         return len(units)

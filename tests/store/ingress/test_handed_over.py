@@ -8,12 +8,17 @@ from msgspec.structs import replace
 from tests.store.ingress.routes import CAPABILITY, DEPLOYMENT, INSTALLATION, ORG, Receiver, receiver, signed
 from tests.store.work.test_rerun import Interruption, interrupted
 
+from doonce.base.ids import new_id
+from doonce.base.secrets import Secret
 from doonce.db.database import Database
 from doonce.events import store
 from doonce.events.model import lane_of
 from doonce.events.service import Deriver
 from doonce.events.store import Derivation, Made, claim_unread
+from doonce.links import store as links
+from doonce.links.model import LinkEvent, LinkMove, NewLink, RemoteLink
 from doonce.ownership.model import Family
+from doonce.principals.service import Principals
 from doonce.work.model import Settled
 from doonce.work.store import claim
 
@@ -41,7 +46,9 @@ async def work(at: Receiver) -> list[dict[str, Any]]:
 async def derivation(at: Receiver) -> Derivation:
     """The one derivation that waits, claimed and read."""
     (unread,) = await at.database.transact(claim_unread, at.claim_request(Family.EVENT))
-    return await Deriver(at.database, at.views, at.vault, DEPLOYMENT).derivation(unread)
+    return await Deriver(
+        at.database, at.views, at.vault, Principals(at.database, at.vault), DEPLOYMENT
+    ).derivation(unread)
 
 
 async def test_a_new_event_of_a_routed_type_gets_one_item(database: Database) -> None:
@@ -131,6 +138,67 @@ async def test_t1_a_derivation_interrupted_anywhere_is_the_same_run_again(databa
     ]
 
 
+async def linked(at: Receiver, *remote_ids: str) -> str:
+    """A principal whose objects are linked; its id."""
+    principal = await Principals(at.database, at.vault).connect(
+        org=ORG, installation=INSTALLATION, pack="shop@1.0.0", name="nobody", secret=Secret("unused")
+    )
+    new = [
+        NewLink(
+            new_id("lnk"), ORG, INSTALLATION, principal.id, principal.generation, "item", f"our {name}", name
+        )
+        for name in remote_ids
+    ]
+    adopted = await at.database.transact(links.adopt, new)
+    assert all(isinstance(one, RemoteLink) for one in adopted)
+    return principal.id
+
+
+async def states(at: Receiver, principal: str, *remote_ids: str) -> dict[str, tuple[str, int]]:
+    """State and version of the links of these objects."""
+    keys = [(ORG, INSTALLATION, principal, "item", name) for name in remote_ids]
+    found = await at.database.read(links.find_remote, keys)
+    return {link.remote_id: (link.state.value, link.version) for link in found.values()}
+
+
+async def test_a_deleted_object_suspends_its_link_once_and_no_other(database: Database) -> None:
+    at = await receiver(database, HANDLED)
+    principal = await linked(at, "7", "8")
+    gone = {"id": 1, "object": 7, "type": "item.gone"}
+    await deliver(
+        at, "a", gone, {"id": 2, "object": 8, "type": "item.new"}, {"id": 3, "object": 9, "type": "item.gone"}
+    )
+    await at.derive()
+    assert await states(at, principal, "7", "8", "9") == {"7": ("suspended", 2), "8": ("active", 1)}
+    assert not await work(at), "it is suspended whether or not somebody is told"
+    (link,) = (await database.read(links.find_remote, [(ORG, INSTALLATION, principal, "item", "7")])).values()
+    await database.transact(links.move, [LinkMove(link.id, ORG, INSTALLATION, LinkEvent.RESUME)])
+    await deliver(at, "b", gone)
+    await at.derive()
+    assert (await states(at, principal, "7"))["7"] == ("active", 3), "an old event is no new one"
+
+
+async def test_t1_a_deletion_and_its_suspension_are_one_transaction(database: Database) -> None:
+    at = await receiver(database, {"handle": ["*"]})
+    principal = await linked(at, "7")
+    await deliver(at, "a", {"id": 1, "object": 7, "type": "item.gone"})
+    made = await derivation(at)
+    seen: list[int] = []
+    after = 0
+    while not seen:
+        after += 1
+        try:
+            await database.driver.run(
+                lambda after=after: interrupted(store.finish([made]), after, seen), readonly=False
+            )
+        except Interruption:
+            assert not await at.rows("event")
+            assert await states(at, principal, "7") == {"7": ("active", 1)}
+    assert await states(at, principal, "7") == {"7": ("suspended", 2)}
+    await database.transact(store.finish, [made])
+    assert await states(at, principal, "7") == {"7": ("suspended", 2)}
+
+
 async def test_a_derivation_that_lost_its_claim_makes_nothing(database: Database) -> None:
     at = await receiver(database, {"handle": ["*"]})
     await deliver(at, "a", {"id": 1})
@@ -148,7 +216,7 @@ async def test_two_receipts_of_one_event_make_it_once(database: Database, order:
     for name in ("a", "b"):
         await deliver(at, name, {"id": 1, "object": 7})
     unread = await database.transact(claim_unread, at.claim_request(Family.EVENT))
-    deriver = Deriver(database, at.views, at.vault, DEPLOYMENT)
+    deriver = Deriver(database, at.views, at.vault, Principals(at.database, at.vault), DEPLOYMENT)
     both = [await deriver.derivation(one) for one in unread]
     together = await database.transact(store.finish, [both[number] for number in order])
     assert [one.settled for one in together] == [Settled.DONE, Settled.DONE]

@@ -447,6 +447,13 @@ JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::V
 WHERE remote_link.slot = $5::VARCHAR COLLATE "C";
 -- keys[0], keys[1], keys[2], keys[3], ''
 
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[])) AS keys(org, installation, principal_id, kind, remote_id) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
+WHERE remote_link.slot = $6::VARCHAR COLLATE "C";
+-- keys[0], keys[1], keys[2], keys[3], keys[4], ''
+
 -- links.get
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
 FROM remote_link

@@ -480,6 +480,14 @@ FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote
 WHERE remote_link.slot = ?;
 -- keys (rows as JSON), ''
 
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN (SELECT json_extract(keys_json.value, '$[0]') AS org, json_extract(keys_json.value, '$[1]') AS installation, json_extract(keys_json.value, '$[2]') AS principal_id, json_extract(keys_json.value, '$[3]') AS kind, json_extract(keys_json.value, '$[4]') AS remote_id
+FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
+WHERE remote_link.slot = ?;
+-- keys (rows as JSON), ''
+
 -- links.get
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
 FROM remote_link

@@ -22,6 +22,7 @@ def object_of(content: JsonValue, *places: str) -> tuple[str, ...] | None:
         type=None,
         identity=(),
         object_id=places,
+        objects={},
         stable_bodies=True,
     )
     found = derive(rule, ROUTE, "receipt", dumps(content))

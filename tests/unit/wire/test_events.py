@@ -47,7 +47,7 @@ def test_a_notice_survives_the_wire_with_its_digest() -> None:
 
 
 def test_the_digest_of_a_notice_is_fixed_for_ever() -> None:
-    assert notice().digest == "sha256:409fef1927763cf1cb9271c2576945bb87d3971e4cfbeb0f648706717447f86c"
+    assert notice().digest == "sha256:c29024acd2c594cd76c8b17a47da9feb13e50ed6f558199bd5a439e6fb76f5ec"
 
 
 @pytest.mark.parametrize(
