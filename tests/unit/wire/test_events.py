@@ -10,6 +10,7 @@ from doonce.base.limits import LIMITS
 from doonce.wire import (
     EVENT_BODY_BYTES_MAX,
     EventNotice,
+    EventObject,
     EventReceipt,
     EventState,
     decode,
@@ -36,6 +37,61 @@ def notice(**changed: Any) -> EventNotice:
         "content": b'{"n": 1.50}\x00\xff',
     }
     return seal_event(**{**fields, **changed})
+
+
+def item(**changed: Any) -> EventObject:
+    fields = {
+        "kind": "item",
+        "remote_id": "7",
+        "deleted": False,
+        "link": "lnk_1",
+        "local_ref": "42",
+        "fields": msgspec.Raw(b'{"cost": 1.50}'),
+    }
+    return EventObject(**{**fields, **changed})
+
+
+def test_an_object_survives_the_wire_byte_for_byte() -> None:
+    sent = notice(object=item())
+    received = decode(encode(sent), EventNotice, bytes_max=EVENT_BODY_BYTES_MAX)
+    verify_event(received)
+    assert received.object is not None
+    assert bytes(received.object.fields) == b'{"cost": 1.50}'
+    assert "1.50" not in repr(received.object)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kind": "other"},
+        {"remote_id": "8"},
+        {"deleted": True},
+        {"link": "lnk_2"},
+        {"local_ref": "43"},
+        {"fields": msgspec.Raw(b'{"cost": 1.5}')},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_an_object_that_was_changed_is_not_believed(changed: dict[str, Any]) -> None:
+    with pytest.raises(Quarantined):
+        verify_event(msgspec.structs.replace(notice(object=item()), object=item(**changed)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kind": ""},
+        {"remote_id": ""},
+        {"remote_id": "x" * (LIMITS.remote_id_bytes_max + 1)},
+        {"link": None},
+        {"local_ref": None},
+        {"fields": msgspec.Raw(b"[]")},
+        {"fields": msgspec.Raw(b'{"a":1,"a":2}')},
+    ],
+)
+def test_an_object_is_whole(changed: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        item(**changed)
 
 
 def test_a_notice_survives_the_wire_with_its_digest() -> None:
