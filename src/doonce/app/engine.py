@@ -30,7 +30,7 @@ from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
 from doonce.effects.telling import Inbox
-from doonce.events.service import Deriver
+from doonce.events.service import Deriver, rewrap_events
 from doonce.events.store import Unread, claim_unread
 from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
@@ -116,6 +116,14 @@ class Engine:
     async def scopes(self) -> Sequence[Scope]:
         """The installations that this process may work for: those with a published view."""
         return [Scope(org, installation) for org, installation in await self.views.installations()]
+
+    async def rewrap(self) -> dict[str, int]:
+        """Seal everything at rest with the ring's current key; how many of what. Can be stopped and run again."""
+        return {
+            "principals": await self.principals.rewrap(),
+            "deliveries": await self.ingress.rewrap(),
+            "events": await rewrap_events(self.database, self._vault),
+        }
 
     def start(self, families: Sequence[Family] = tuple(Family)) -> None:
         """Start working these families in the background, and the sweep.

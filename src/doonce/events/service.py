@@ -131,6 +131,11 @@ class Deriver:
                 unread.claimed, Event.DIE, failure_class="poison", summary="it killed its worker"
             )
             events = ()
+        if settlement.event is Event.DIE:
+            item = unread.claimed.item
+            log.warning(
+                "a derivation is dead", receipt=item.subject_id, item=item.id, why=settlement.failure_class
+            )
         return Derivation(settlement, self._deployment, receipt, events)
 
     def _later(self, unread: Unread, why: str) -> Settlement:

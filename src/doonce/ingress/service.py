@@ -22,7 +22,7 @@ from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.ingress import bodies, headers, secrets, store, tallies
 from doonce.ingress.model import Delivery, Reason, Verified
-from doonce.ingress.receipts import Arrival, Receipt, RouteKey, Sealed, body_place, identity_of
+from doonce.ingress.receipts import Arrival, Fate, Receipt, RouteKey, Sealed, body_place, identity_of
 from doonce.ingress.rewrapping import rewrap
 from doonce.ingress.secrets import NewSecret, StoredSecret
 from doonce.ingress.tallies import Tally
@@ -90,6 +90,7 @@ class Ingress:
         self._routes: OrderedDict[RouteKey, tuple[int, OpenRoute | None]] = OrderedDict()
         self._rejections: dict[RouteKey, Counter[str]] = {}
         self._losses: Counter[RouteKey] = Counter()
+        self._unseen: dict[RouteKey, Counter[str]] = {}
         self._receipts: Committer[Arrival, Receipt] = Committer(
             database,
             store.receive,
@@ -148,6 +149,8 @@ class Ingress:
             )
         )
         self._observer.delivered(receipt.fate.value)
+        if receipt.fate is Fate.QUARANTINED:
+            log.warning("a delivery is quarantined", receipt=receipt.receipt_id, webhook=route.key.webhook)
         return receipt
 
     async def body(self, receipt_id: str) -> bytes:
@@ -192,17 +195,47 @@ class Ingress:
             raise added
         return added
 
-    def turned_away(self, route: OpenRoute | None, reason: str, *, lost: bool) -> None:
-        """Count a delivery that got no receipt; `lost`: it may have been a true one (PROTOCOL I4)."""
+    def turned_away(
+        self, route: OpenRoute | None, reason: str, *, lost: bool, unseen: RouteKey | None = None
+    ) -> None:
+        """Count a delivery that got no receipt; `lost`: it may have been a true one (PROTOCOL I4).
+
+        `unseen` names the route where this process has never opened it; whether there is one is found out when the
+        counts are made durable. Of such names `routes_max` are kept, since anybody can make them up.
+        """
         self._observer.turned_away(reason)
         if route is None:
+            if lost and unseen is not None and self._has_room_for(unseen):
+                self._unseen.setdefault(unseen, Counter())[reason] += 1
             return
         self._rejections.setdefault(route.key, Counter())[reason] += 1
         if lost and route.webhook.redelivery is Redelivery.NONE:
             self._losses[route.key] += 1
 
+    def _has_room_for(self, key: RouteKey) -> bool:
+        if key in self._unseen or len(self._unseen) < self.settings.routes_max:
+            return True
+        log.warning("a loss is not counted: too many routes that were never opened here", webhook=key.webhook)
+        return False
+
+    async def _look_at_unseen(self) -> None:
+        """Count what was lost at routes that nobody had opened here, now that it can be asked which there are."""
+        for key in tuple(self._unseen):
+            try:
+                route = await self.route(key)
+            except (DoonceError, DatabaseFault) as error:
+                log.warning("a route that was never opened here is not known yet", error=str(error))
+                continue
+            counts = self._unseen.pop(key)
+            if route is None:
+                continue
+            self._rejections.setdefault(key, Counter()).update(counts)
+            if route.webhook.redelivery is Redelivery.NONE:
+                self._losses[key] += counts.total()
+
     async def flush_tallies(self) -> None:
         """Make what was turned away durable; what cannot be written now is kept for the next time."""
+        await self._look_at_unseen()
         rejections, self._rejections = self._rejections, {}
         losses, self._losses = self._losses, Counter()
         if not rejections:

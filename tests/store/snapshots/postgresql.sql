@@ -281,6 +281,12 @@ JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::V
 ORDER BY ingress_gap.sequence;
 -- routes[0], routes[1], routes[2], routes[3]
 
+-- ingress.keys_in_use
+SELECT DISTINCT webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.ended_at IS NULL;
+-- no parameters
+
 -- ingress.load
 SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
@@ -627,6 +633,24 @@ ORDER BY event.position
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.event_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > $1::VARCHAR COLLATE "C"
+ORDER BY event.id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.event_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > $4::VARCHAR COLLATE "C"
+ORDER BY event.id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
 -- operate.handoff_by_key
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -708,6 +732,24 @@ ORDER BY ingress_quarantine.receipt_id
 LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
 
+-- operate.ingress_quarantine_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $1::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.ingress_quarantine_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $4::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
 -- operate.ingress_receipt_by_id
 SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
@@ -725,6 +767,39 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_receipt.o
 ORDER BY ingress_receipt.id
 LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
+
+-- operate.ingress_receipt_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > $1::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.ingress_receipt_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > $4::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $1::INTEGER;
+-- 20
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = $1::VARCHAR COLLATE "C" AND ingress_quarantine.installation = $2::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $3::INTEGER;
+-- the_org, the_installation, 20
 
 -- operate.oldest
 SELECT min((SELECT work_ready.due
@@ -770,6 +845,21 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND remote_link.org =
 ORDER BY remote_link.id
 LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
+
+-- operate.turned_away
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- no parameters
+
+-- operate.turned_away_in_scope
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+WHERE ingress_rejection.org = $1::VARCHAR COLLATE "C" AND ingress_rejection.installation = $2::VARCHAR COLLATE "C"
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- the_org, the_installation
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1

@@ -303,6 +303,12 @@ FROM json_each(?) AS routes_json) AS routes ON ingress_gap.org = routes.org AND 
 ORDER BY ingress_gap.sequence;
 -- routes (rows as JSON)
 
+-- ingress.keys_in_use
+SELECT DISTINCT webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.ended_at IS NULL;
+-- no parameters
+
 -- ingress.load
 SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
@@ -675,6 +681,24 @@ ORDER BY event.position
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
+-- operate.event_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > ?
+ORDER BY event.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- after, rows, 0
+
+-- operate.event_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > ?
+ORDER BY event.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows, 0
+
 -- operate.handoff_by_key
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -765,6 +789,24 @@ ORDER BY ingress_quarantine.receipt_id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), the_org, the_installation, 500, 0
 
+-- operate.ingress_quarantine_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- after, rows, 0
+
+-- operate.ingress_quarantine_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows, 0
+
 -- operate.ingress_receipt_by_id
 SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
@@ -784,6 +826,39 @@ FROM json_each(?) AS wanted_json) AS wanted) AND ingress_receipt.org = ? AND ing
 ORDER BY ingress_receipt.id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.ingress_receipt_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > ?
+ORDER BY ingress_receipt.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- after, rows, 0
+
+-- operate.ingress_receipt_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > ?
+ORDER BY ingress_receipt.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows, 0
+
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?;
+-- 20, 0
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = ? AND ingress_quarantine.installation = ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?;
+-- the_org, the_installation, 20, 0
 
 -- operate.oldest
 SELECT min((SELECT work_ready.due
@@ -834,6 +909,21 @@ FROM json_each(?) AS wanted_json) AS wanted) AND remote_link.org = ? AND remote_
 ORDER BY remote_link.id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.turned_away
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- no parameters
+
+-- operate.turned_away_in_scope
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+WHERE ingress_rejection.org = ? AND ingress_rejection.installation = ?
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- the_org, the_installation
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1

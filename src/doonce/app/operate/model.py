@@ -100,6 +100,50 @@ class Unresolved(Shown, frozen=True, kw_only=True):
     lane: str | None
 
 
+class TurnedAway(Shown, frozen=True, kw_only=True):
+    """Deliveries that got no receipt, for one reason, since the first one there was."""
+
+    reason: str
+    count: int
+    last_at_us: int
+
+
+class GapView(Shown, frozen=True, kw_only=True):
+    """Time in which deliveries of one route may have been lost for good (PROTOCOL I4)."""
+
+    org: str
+    installation: str
+    capability: str
+    webhook: str
+    sequence: int
+    losses: int
+    opened_at_us: int
+    last_at_us: int
+    closed_at_us: int | None = None
+    closed_by: str | None = None
+    reason: str | None = None
+
+
+class Gaps(Shown, frozen=True, kw_only=True):
+    """Open gaps, the oldest first, up to a bound."""
+
+    gaps: tuple[GapView, ...]
+
+
+class DeliveryStatus(Shown, frozen=True, kw_only=True):
+    """How receiving stands. `received` and `events` are of the last day; `bounded`: one of the counts is a bound.
+
+    `quarantined` are other bodies under a known delivery id, of any time; `newest_quarantined` names some of them.
+    """
+
+    received: int
+    events: int
+    quarantined: int
+    newest_quarantined: tuple[str, ...]
+    bounded: bool
+    turned_away: tuple[TurnedAway, ...]
+
+
 class Status(Shown, frozen=True, kw_only=True):
     """How a deployment stands. `unknown` has the oldest ones, up to a bound; `unknown_more`: there are more."""
 
@@ -109,6 +153,8 @@ class Status(Shown, frozen=True, kw_only=True):
     families: tuple[FamilyStatus, ...]
     unknown: tuple[Unresolved, ...]
     unknown_more: bool
+    deliveries: DeliveryStatus
+    gaps: tuple[GapView, ...]
 
 
 class Decision(str, Enum):

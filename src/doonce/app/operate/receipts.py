@@ -122,10 +122,10 @@ def _moments(story: ReceiptStory, receipt_id: str) -> Iterable[Moment]:
         yield Moment(at_us=row["received_at"], id=receipt_id, event="delivery quarantined", detail=detail)
         return
     yield Moment(at_us=row["received_at"], id=receipt_id, event="delivery received")
-    for item in story.items:
-        yield from work_moments(item)
     for one in story.events:
         yield Moment(at_us=one["derived_at"], id=one["id"], event="event derived", detail=one["type"])
+    for item in story.items:
+        yield from work_moments(item)
     for odd in story.quarantined:
         yield Moment(
             at_us=odd["received_at"],

@@ -12,10 +12,12 @@ from doonce.app.operate import cancel as cancelling
 from doonce.app.operate import counts as counting
 from doonce.app.operate import events, receipts, store
 from doonce.app.operate.counts import Counts
+from doonce.app.operate.deliveries import delivery_status, gap_view
 from doonce.app.operate.model import (
     BodyView,
     CommandView,
     Decision,
+    GapView,
     Moment,
     ReplayView,
     Status,
@@ -27,7 +29,7 @@ from doonce.app.operate.model import (
     unresolved_attempt,
 )
 from doonce.base.digests import digest_bytes
-from doonce.base.errors import Conflict, Invalid, MissingOrDenied, Stale
+from doonce.base.errors import Conflict, DoonceError, Invalid, MissingOrDenied, Stale
 from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.model import Verdict
@@ -37,6 +39,8 @@ from doonce.db.database import safe_url
 from doonce.effects import reconcile
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
+from doonce.ingress.gaps import CloseGap, open_gaps
+from doonce.ingress.gaps import close as close_gap
 from doonce.work import store as work
 from doonce.work.model import Scope
 
@@ -140,6 +144,27 @@ class Operator:
         """What waits, and what nobody knows; bounded."""
         return await self._database.read(counting.counts, await self._engine.scopes(), scope)
 
+    async def gaps(self, scope: Scope | None = None) -> tuple[GapView, ...]:
+        """Open gaps of deliveries, the oldest first; bounded."""
+        return tuple(gap_view(gap) for gap in await self._database.read(open_gaps, scope))
+
+    async def close_gap(self, asked: CloseGap, scope: Scope | None = None) -> GapView:
+        """Record that the losses of a gap were looked into; once, for ever (PROTOCOL I4).
+
+        Raises `MissingOrDenied`, `Stale` when more was lost meanwhile, `Conflict` when somebody else has closed it.
+        """
+        check_text("reason", asked.reason, LIMITS.reason_bytes_max)
+        check_text("who", asked.who, LIMITS.name_bytes_max)
+        if scope is not None and (asked.route.org, asked.route.installation) != (
+            scope.org,
+            scope.installation,
+        ):
+            raise MissingOrDenied("there is no such gap")
+        closed = await self._database.transact(close_gap, asked)
+        if isinstance(closed, DoonceError):
+            raise closed
+        return gap_view(closed)
+
     async def status(self, scope: Scope | None = None) -> Status:
         """How the deployment stands, or one installation of it."""
         counted = await self.counts(scope)
@@ -151,6 +176,8 @@ class Operator:
             families=counted.families,
             unknown=counted.unresolved,
             unknown_more=counted.more,
+            deliveries=await self._database.read(delivery_status, scope),
+            gaps=await self.gaps(scope),
         )
 
     async def cancel(self, command_id: str, scope: Scope | None = None) -> CommandView:
