@@ -94,6 +94,8 @@ def test_from_nothing_to_a_story(doonce: Doonce, published: dict[str, Any]) -> N
         "reconcile",
         "completion",
         "event",
+        "handler",
+        "push",
     ]
     assert doonce("status") == 0
     assert "no outcome is unknown" in doonce.out

@@ -10,28 +10,33 @@ from typing import Any
 
 import structlog
 
+from doonce.app.handlers import LocalHandlers
 from doonce.app.metrics import Metrics
 from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_id
+from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
 from doonce.commands.service import Acceptor
 from doonce.db.database import Database
 from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
 from doonce.effects.caller import Caller, DispatchSettings
-from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
+from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
+from doonce.effects.handing import Hand, Hander, Handing, HandlerSettings, Pusher, claim_handings
 from doonce.effects.model import Question, Start
 from doonce.effects.outbound import ClientSettings, EgressPolicy, Outbound
 from doonce.effects.reconcile import claim_questions
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
+from doonce.effects.telling import Inbox
 from doonce.events.service import Deriver, rewrap_events
 from doonce.events.store import Unread, claim_unread
 from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
+from doonce.wire.events import EventNotice
 from doonce.work import store as work
 from doonce.work.model import Scope
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
@@ -56,10 +61,13 @@ class EngineSettings:
     reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     events: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    handlers: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    pushes: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
+    handler: HandlerSettings = field(default_factory=HandlerSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     sweep_seconds: float = 5.0
     sweep_rows: int = 500
@@ -86,6 +94,7 @@ class Engine:
         inboxes: Mapping[str, Inbox],
         settings: EngineSettings,
         metrics: Metrics | None = None,
+        local: LocalHandlers | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics or Metrics()
@@ -98,6 +107,7 @@ class Engine:
         self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
+        self._local = local
         self._identity = Identity(settings.deployment, new_id("prc"))
         self._gate = ProcessGate()
         self._running = Running()
@@ -116,17 +126,24 @@ class Engine:
         }
 
     def start(self, families: Sequence[Family] = tuple(Family)) -> None:
-        """Start working these families in the background, and the sweep."""
+        """Start working these families in the background, and the sweep.
+
+        Events for handlers are claimed only while this process has some: nobody else can run them.
+        """
         makers: dict[Family, Callable[[], Worker[Any]]] = {
             Family.EFFECT: self._effect_worker,
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
             Family.EVENT: self._event_worker,
+            Family.HANDLER: self._handler_worker,
+            Family.PUSH: self._push_worker,
         }
         for family in families:
             worker = makers[family]()
             self._running.workers.append(worker)
             self._running.tasks.append(asyncio.create_task(worker.run(), name=f"worker:{family.value}"))
+        if self._local is not None:
+            self._local.open(self.settings.handler.threads)
         self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
         self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
         self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
@@ -146,6 +163,8 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._running.tasks, return_exceptions=True)
         self._running = Running()
+        if self._local is not None:
+            self._local.close()
         await self.ingress.drain()
         await self._outbound.close()
         await self.database.close()
@@ -224,13 +243,40 @@ class Engine:
         return worker
 
     def _event_worker(self) -> Worker[Unread]:
-        deriver = Deriver(self.database, self.views, self._vault, self.settings.deployment, self.metrics)
+        deriver = Deriver(
+            self.database, self.views, self._vault, self.principals, self.settings.deployment, self.metrics
+        )
         return self._worker(
             FamilyWork(
                 Family.EVENT.value, _as_it_is, claim_unread, lambda unread: unread.claimed, deriver.run
             ),
             self.settings.events,
         )
+
+    def _handler_worker(self) -> Worker[Handing]:
+        local = self._local
+
+        def may_claim() -> bool:
+            return self.gate.open and local is not None and bool(local.handlers)
+
+        hand = _nobody if local is None else local.hand
+        return self._hander(Family.HANDLER, hand, self.settings.handlers, may_claim)
+
+    def _push_worker(self) -> Worker[Handing]:
+        pusher = Pusher(self._outbound.inboxes, self._inboxes, self.settings.handler)
+        return self._hander(Family.PUSH, pusher.hand, self.settings.pushes, self._may_claim)
+
+    def _hander(
+        self, family: Family, hand: Hand, settings: WorkerSettings, may_claim: Callable[[], bool]
+    ) -> Worker[Handing]:
+        hander = Hander(self.database, self.views, self._vault, self.principals, hand, self.settings.handler)
+        worker = self._worker(
+            FamilyWork(family.value, _as_it_is, claim_handings, lambda handing: handing.claimed, hander.run),
+            settings,
+            may_claim,
+        )
+        hander.worker = worker
+        return worker
 
     def _caller(self) -> Caller:
         return Caller(
@@ -243,7 +289,12 @@ class Engine:
             self._closed_by,
         )
 
-    def _worker(self, family: FamilyWork[Any], settings: WorkerSettings) -> Worker[Any]:
+    def _worker(
+        self,
+        family: FamilyWork[Any],
+        settings: WorkerSettings,
+        may_claim: Callable[[], bool] | None = None,
+    ) -> Worker[Any]:
         return Worker(
             self.database,
             family,
@@ -252,7 +303,7 @@ class Engine:
             settings,
             self.metrics,
             self._gate,
-            self._may_claim,
+            may_claim or self._may_claim,
         )
 
     async def _sweep(self) -> None:
@@ -277,6 +328,10 @@ class Engine:
             with contextlib.suppress(DoonceError, DatabaseFault, Unavailable):
                 await self.database.listen()
             await asyncio.sleep(self.settings.sweep_seconds)
+
+
+async def _nobody(_: BindingView, notice: EventNotice) -> str:
+    raise Unavailable(f"this process has no handlers, so none takes {notice.pack}.{notice.type}")
 
 
 def _as_it_is(request: work.ClaimRequest) -> work.ClaimRequest:

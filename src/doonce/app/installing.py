@@ -104,9 +104,10 @@ async def adopt(engine: Engine, installed: Installed, kind: str, local: str, rem
     Raises `Conflict` when either is linked to something else, `Stale` when the principal's generation has ended.
     """
     document = installed.view.document
-    kinds = sorted({link_kind(installed.view, operation) for operation in installed.view.operations.values()})
+    kinds = {link_kind(installed.view, operation) for operation in installed.view.operations.values()}
+    kinds |= {name for webhook in (document.webhooks or {}).values() for name in webhook.events.objects}
     if kind not in kinds:
-        raise Invalid(f"the binding links no {kind!r}", hint=f"one of {', '.join(kinds)}")
+        raise Invalid(f"the binding links no {kind!r}", hint=f"one of {', '.join(sorted(kinds))}")
     link = NewLink(
         id=new_id("lnk"),
         org=document.org,

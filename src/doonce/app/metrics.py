@@ -78,7 +78,7 @@ class Metrics:
                 registry=self.registry,
             )
         )
-        self._delivered, self._turned_away = _of_deliveries(self.registry)
+        self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -139,6 +139,10 @@ class Metrics:
         """Count a delivery that got no receipt."""
         self._turned_away.labels(reason).inc()
 
+    def event(self, fate: str) -> None:
+        """Count an event that was told of."""
+        self._events.labels(fate).inc()
+
     def text(self) -> bytes:
         """The registry in the exposition format."""
         return generate_latest(self.registry)
@@ -152,7 +156,7 @@ def _of_gaps(registry: CollectorRegistry) -> Gauge:
     )
 
 
-def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter]:
+def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Counter]:
     delivered = Counter(
         "doonce_deliveries_total",
         "Verified deliveries that are durable, by what became of them.",
@@ -165,4 +169,10 @@ def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter]:
         ["reason"],
         registry=registry,
     )
-    return delivered, turned_away
+    events = Counter(
+        "doonce_events_total",
+        "Events that deliveries told of: the family that hands them over, nobody's by their binding, or known already.",
+        ["fate"],
+        registry=registry,
+    )
+    return delivered, turned_away, events

@@ -35,7 +35,7 @@ log: Final = structlog.get_logger("doonce.serve")
 
 FAMILIES: Final = {
     Role.API: (),
-    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT),
+    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT, Family.PUSH),
     Role.RECONCILER: (Family.RECONCILE,),
     Role.INGRESS: (),
 }

@@ -22,9 +22,11 @@ from doonce.db.points import ArmedPoint, PointAction
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sqlite import SqliteSettings
 from doonce.effects.caller import DispatchSettings
-from doonce.effects.completions import CompletionSettings, Inbox
+from doonce.effects.completions import CompletionSettings
+from doonce.effects.handing import HandlerSettings
 from doonce.effects.outbound import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.effects.reconciler import ReconcileSettings
+from doonce.effects.telling import Inbox
 from doonce.ingress.service import IngressSettings
 from doonce.work.service import WorkerSettings
 
@@ -137,10 +139,13 @@ class Settings(Part, frozen=True, kw_only=True):
     reconciles: WorkerSettings = WorkerSettings(concurrency=16)
     completions: WorkerSettings = WorkerSettings(concurrency=32)
     events: WorkerSettings = WorkerSettings(concurrency=32)
+    handlers: WorkerSettings = WorkerSettings(concurrency=32)
+    pushes: WorkerSettings = WorkerSettings(concurrency=32)
     ingress: IngressSettings = IngressSettings()
     dispatch: DispatchSettings = DispatchSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
     completion: CompletionSettings = CompletionSettings()
+    handler: HandlerSettings = HandlerSettings()
     client: ClientSettings = ClientSettings()
     postgresql: PostgresqlSettings = PostgresqlSettings()
     sqlite: SqliteSettings = SqliteSettings()
@@ -178,10 +183,13 @@ class Settings(Part, frozen=True, kw_only=True):
             reconciles=self.reconciles,
             completions=self.completions,
             events=self.events,
+            handlers=self.handlers,
+            pushes=self.pushes,
             ingress=self.ingress,
             dispatch=self.dispatch,
             reconcile=self.reconcile,
             completion=self.completion,
+            handler=self.handler,
             client=self.client,
             sweep_seconds=self.sweep_seconds,
             sweep_rows=self.sweep_rows,

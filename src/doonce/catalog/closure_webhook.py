@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from doonce.base.errors import Invalid
+from doonce.base.limits import LIMITS, check_text
+from doonce.base.patterns import is_pattern
 from doonce.catalog.bounds import WEBHOOKS_MAX
 from doonce.catalog.closure_answers import check_condition
+from doonce.catalog.closure_events import check_event_objects
 from doonce.catalog.model import OperationContract, ReplayKind
 from doonce.catalog.pointers import parse_pointer
 from doonce.catalog.reading import Place
@@ -36,7 +39,10 @@ _KEY_FORMS: Final = {
 
 
 def check_webhooks(
-    place: Place, webhooks: Mapping[str, Webhook], operations: Mapping[str, OperationContract]
+    place: Place,
+    webhooks: Mapping[str, Webhook],
+    operations: Mapping[str, OperationContract],
+    objects: Mapping[str, tuple[str, ...]],
 ) -> None:
     """Raise one `Invalid` for the first webhook that would believe what nothing proves, or that contradicts itself."""
     if len(webhooks) > WEBHOOKS_MAX:
@@ -46,6 +52,7 @@ def check_webhooks(
         _check_verifier(inner.inner("verifier"), webhook.verifier)
         _check_delivery(inner, webhook, operations)
         _check_events(inner.inner("events"), webhook)
+        check_event_objects(inner.inner("events"), webhook.events, objects)
         if webhook.body_challenge is not None:
             _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
 
@@ -73,6 +80,22 @@ def check_routes(place: Place, routes: Mapping[str, Route], webhooks: Mapping[st
             )
         if not _loses(webhook) and route.accepts_loss is not None:
             raise inner.fault("accepts_loss", "what is lost here is sent again, or found", "remove it")
+        _check_handled(inner, route)
+
+
+def _check_handled(place: Place, route: Route) -> None:
+    for pattern in route.handle:
+        check_text(f"{place.file}: [{place.table}] handle", pattern, LIMITS.name_bytes_max)
+        if not is_pattern(pattern):
+            raise place.fault(
+                "handle",
+                f"{pattern!r} has a * that is not its end",
+                'write "invoice.*", or every type by itself',
+            )
+    if len({*route.handle}) != len(route.handle):
+        raise place.fault("handle", "names a type twice", "write each once")
+    if route.push is not None and not route.handle:
+        raise place.fault("push", "no event is handed over", 'write handle = ["*"], or remove it')
 
 
 def _loses(webhook: Webhook) -> bool:
@@ -179,7 +202,10 @@ def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, Ope
 
 def _check_events(place: Place, webhook: Webhook) -> None:
     rule = webhook.events
-    pointers = {"each": rule.each, "type": rule.type} | {f"identity {text}": text for text in rule.identity}
+    pointers = {"each": rule.each, "type": rule.type}
+    pointers |= {
+        f"{field} {text}": text for field in ("identity", "object_id") for text in getattr(rule, field)
+    }
     for field, pointer in pointers.items():
         if pointer is None:
             continue

@@ -19,6 +19,7 @@ from doonce.catalog.webhooks import (
     BodyFormat,
     EventRule,
     HeaderPart,
+    ObjectRule,
     QueryChallenge,
     Redelivery,
     SecretForm,
@@ -70,10 +71,25 @@ def _read_events(table: Table) -> EventRule:
         each=str(table.scalar("each")) if table.has("each") else None,
         type=table.optional_text("type", wanted='"/type"'),
         identity=table.texts("identity", default=()),
+        object_id=table.texts("object_id", default=()),
+        objects={name: _read_object(inner) for name, inner in table.named_tables("objects").items()},
         stable_bodies=table.boolean("stable_bodies", default=False),
     )
     table.close()
     return events
+
+
+def _read_object(table: Table) -> ObjectRule:
+    rule = ObjectRule(
+        types=table.texts("types"),
+        remote_id=table.text("remote_id", wanted='"/id"'),
+        fields=str(table.scalar("fields")) if table.has("fields") else None,
+        field_name=table.optional_text("field_name", wanted='"/name"'),
+        field_value=table.optional_text("field_value", wanted='"/value"'),
+        deletes=table.texts("deletes", default=()),
+    )
+    table.close()
+    return rule
 
 
 def _read_answers(table: Table) -> Answers:

@@ -13,6 +13,8 @@ class Family(str, Enum):
     RECONCILE = "reconcile"
     COMPLETION = "completion"
     EVENT = "event"
+    HANDLER = "handler"
+    PUSH = "push"
 
 
 class OwnershipState(str, Enum):

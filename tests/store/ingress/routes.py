@@ -28,6 +28,7 @@ from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ingress.tables import ingress_gap, ingress_quarantine, ingress_receipt, ingress_rejection
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
+from doonce.principals.service import Principals
 from doonce.principals.vault import KeyRing, Vault
 from doonce.work.model import Scope
 from doonce.work.store import ClaimRequest
@@ -43,6 +44,9 @@ version = "1.0.0"
 title = "A shop"
 auth = { scheme = "none" }
 
+[objects.item]
+fields = ["label", "price", "stock"]
+
 [webhooks.batch]
 summary = "A batch of events that is sent again in other batches"
 body_bytes_max = 1024
@@ -51,8 +55,19 @@ answer = { status = 202, body = "ok", retry_after_seconds = 7 }
 redelivery = "window"
 redelivery_window = "3d"
 delivery_id = "Shop-Delivery"
-events = { each = "/events", type = "/type", identity = ["/id"] }
 verifier = { algorithm = "hmac-sha256", header = "Shop-Signature", encoding = "hex", content = "{body}" }
+
+[webhooks.batch.events]
+each = "/events"
+type = "/type"
+identity = ["/id"]
+object_id = ["/object"]
+
+[webhooks.batch.events.objects.item]
+types = ["item.*"]
+remote_id = "/object"
+fields = "/fields"
+deletes = ["item.gone"]
 
 [webhooks.batch.challenge]
 when = [{ json = "/type", equals = "ping" }]
@@ -73,6 +88,7 @@ BINDING = {
     "pack": "shop@1.0.0",
     "principal": "nobody",
     "operations": [],
+    "fields": {"item": {"inbound": {"cost": "price", "left": "stock"}, "outbound": {"name": "label"}}},
     "webhooks": {"batch": {}, "once": {"accepts_loss": "a test"}},
 }
 
@@ -82,9 +98,11 @@ TABLES = {
 }
 
 
-def view() -> BindingView:
-    """The binding's view."""
-    return compile_view(read_pack(PACK, {}), read_binding(BINDING), origins=OriginPolicy())
+def view(**batch: Any) -> BindingView:
+    """The binding's view, with this route of the webhook `batch`."""
+    webhooks = {"batch": batch, "once": {"accepts_loss": "a test"}}
+    binding = read_binding(BINDING | {"webhooks": webhooks})
+    return compile_view(read_pack(PACK, {}), binding, origins=OriginPolicy())
 
 
 def key(webhook: str) -> RouteKey:
@@ -151,10 +169,10 @@ class Receiver:
         names = [column.name for column in TABLES[table].build(None).selected_columns]  # type: ignore[arg-type,attr-defined]
         return [dict(zip(names, row, strict=True)) for row in await self.database.read(read)]
 
-    async def derive(self) -> int:
-        """Work what waits in the family `event`; how many items were claimed."""
-        request = ClaimRequest(
-            family=Family.EVENT.value,
+    def claim_request(self, family: Family) -> ClaimRequest:
+        """Claim all that is due of a family."""
+        return ClaimRequest(
+            family=family.value,
             scopes=(Scope(ORG, INSTALLATION),),
             deployment=DEPLOYMENT,
             owner="prc_test",
@@ -164,18 +182,23 @@ class Receiver:
             expiries_max=5,
             alone=False,
         )
-        units = await self.database.transact(claim_unread, request)
-        deriver = Deriver(self.database, self.views, self.vault, DEPLOYMENT)
+
+    async def derive(self) -> int:
+        """Work what waits in the family `event`; how many items were claimed."""
+        units = await self.database.transact(claim_unread, self.claim_request(Family.EVENT))
+        deriver = Deriver(
+            self.database, self.views, self.vault, Principals(self.database, self.vault), DEPLOYMENT
+        )
         for unit in units:
             await deriver.run(unit)
         return len(units)
 
 
-async def receiver(database: Database, **settings: Any) -> Receiver:
-    """A process that receives, with one active secret for each route."""
+async def receiver(database: Database, batch: dict[str, Any] | None = None, **settings: Any) -> Receiver:
+    """A process that receives, with one active secret for each route; `batch` is that webhook's route."""
     await database.transact(ownership.install, DEPLOYMENT, "release", "op")
     views, vault, metrics = Views(database), Vault(KeyRing.generate()), Metrics()
-    await views.publish([view()])
+    await views.publish([view(**batch or {})])
     ingress = Ingress(database, views, vault, metrics, IngressSettings(**settings))
     for webhook in ("batch", "once"):
         await ingress.add_secret(key(webhook), Secret("s"), alone=False)

@@ -24,6 +24,12 @@ SELECT DISTINCT view_publication.org, view_publication.installation, view_public
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', digest LONGTEXT PATH '$[3]' )) AS pairs STRAIGHT_JOIN view_publication FORCE INDEX (`PRIMARY`, view_publication_digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs (rows as JSON)
 
+-- catalog.scopes
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability
+FROM view_publication FORCE INDEX (`PRIMARY`, view_publication_digest)
+ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
+-- no parameters
+
 -- commands.find_handoffs
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( `key` LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN (handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key)
@@ -143,12 +149,26 @@ WHERE effect_attempt.subject_id = ids.id
 ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids (rows as JSON)
 
+-- events.load
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.id = ids.id;
+-- ids (rows as JSON)
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
 WHERE event.receipt_id = ?
 ORDER BY event.position;
 -- the_receipt
+
+-- events.winners
+SELECT event.id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.identity = `keys`.identity
+ORDER BY event.identity
+FOR UPDATE;
+-- keys (rows as JSON)
 
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
@@ -405,6 +425,12 @@ WHERE work_lane_entry.lane = entries.lane AND work_lane_entry.position = entries
 -- links.find
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', kind LONGTEXT PATH '$[2]', local_ref LONGTEXT PATH '$[3]' )) AS `keys` STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON remote_link.org = `keys`.org AND remote_link.installation = `keys`.installation AND remote_link.kind = `keys`.kind AND remote_link.local_ref = `keys`.local_ref
+WHERE remote_link.slot = ?;
+-- keys (rows as JSON), ''
+
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', principal_id LONGTEXT PATH '$[2]', kind LONGTEXT PATH '$[3]', remote_id LONGTEXT PATH '$[4]' )) AS `keys` STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON remote_link.org = `keys`.org AND remote_link.installation = `keys`.installation AND remote_link.principal_id = `keys`.principal_id AND remote_link.kind = `keys`.kind AND remote_link.remote_id = `keys`.remote_id
 WHERE remote_link.slot = ?;
 -- keys (rows as JSON), ''
 

@@ -26,6 +26,12 @@ FROM view_publication
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS pairs(org, installation, capability, digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs[0], pairs[1], pairs[2], pairs[3]
 
+-- catalog.scopes
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability
+FROM view_publication
+ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
+-- no parameters
+
 -- commands.find_handoffs
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -158,12 +164,28 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
 ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids[0]
 
+-- events.load
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event
 WHERE event.receipt_id = $1::VARCHAR COLLATE "C"
 ORDER BY event.position;
 -- the_receipt
+
+-- events.winners
+SELECT event.id
+FROM event
+WHERE event.identity IN (SELECT keys.identity
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(identity))
+ORDER BY event.identity
+FOR UPDATE;
+-- keys[0]
 
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
@@ -441,6 +463,13 @@ FROM remote_link
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS keys(org, installation, kind, local_ref) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
 WHERE remote_link.slot = $5::VARCHAR COLLATE "C";
 -- keys[0], keys[1], keys[2], keys[3], ''
+
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[])) AS keys(org, installation, principal_id, kind, remote_id) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
+WHERE remote_link.slot = $6::VARCHAR COLLATE "C";
+-- keys[0], keys[1], keys[2], keys[3], keys[4], ''
 
 -- links.get
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority

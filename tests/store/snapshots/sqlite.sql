@@ -28,6 +28,12 @@ JOIN (SELECT json_extract(pairs_json.value, '$[0]') AS org, json_extract(pairs_j
 FROM json_each(?) AS pairs_json) AS pairs ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs (rows as JSON)
 
+-- catalog.scopes
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability
+FROM view_publication
+ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
+-- no parameters
+
 -- commands.find_handoffs
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -174,12 +180,29 @@ FROM json_each(?) AS ids_json) AS ids)
 ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids (rows as JSON)
 
+-- events.load
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event
 WHERE event.receipt_id = ?
 ORDER BY event.position;
 -- the_receipt
+
+-- events.winners
+SELECT event.id
+FROM event
+WHERE event.identity IN (SELECT keys.identity
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS identity
+FROM json_each(?) AS keys_json) AS keys)
+ORDER BY event.identity;
+-- keys (rows as JSON)
 
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
@@ -471,6 +494,14 @@ SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.pr
 FROM remote_link
 JOIN (SELECT json_extract(keys_json.value, '$[0]') AS org, json_extract(keys_json.value, '$[1]') AS installation, json_extract(keys_json.value, '$[2]') AS kind, json_extract(keys_json.value, '$[3]') AS local_ref
 FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
+WHERE remote_link.slot = ?;
+-- keys (rows as JSON), ''
+
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN (SELECT json_extract(keys_json.value, '$[0]') AS org, json_extract(keys_json.value, '$[1]') AS installation, json_extract(keys_json.value, '$[2]') AS principal_id, json_extract(keys_json.value, '$[3]') AS kind, json_extract(keys_json.value, '$[4]') AS remote_id
+FROM json_each(?) AS keys_json) AS keys ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
 WHERE remote_link.slot = ?;
 -- keys (rows as JSON), ''
 

@@ -108,16 +108,17 @@ async def replay(work: str, /, *, deployment: Deployment = HERE, json: AsJson = 
     Parameters
     ----------
     work
-        The dead completion, reconciliation or derivation (wrk_…, `doonce show` has it), or the delivery's receipt
-        (ing_…). An effect is never run again: emit a new intent.
+        The dead completion, reconciliation, derivation or event's work (wrk_…, `doonce show` has it), or the delivery's
+        receipt (ing_…). An effect is never run again: emit a new intent.
     """
     async with opened(deployment) as engine:
         view = await Operator(engine).replay(work)
     if json:
         print_json(view)
         return
-    about = {"receipt": view.receipt_id} if view.receipt_id else {"command": view.command_id}
-    print_facts(console(), {"work": view.work_id, "replays": view.replay_of, "family": view.family} | about)
+    about = {"command": view.command_id, "event": view.event_id, "receipt": view.receipt_id}
+    facts = {"work": view.work_id, "replays": view.replay_of, "family": view.family} | about
+    print_facts(console(), {name: text for name, text in facts.items() if text})
 
 
 async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False) -> None:

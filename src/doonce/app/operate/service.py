@@ -273,6 +273,12 @@ class Operator:
                     return ReplayView(
                         work_id="", replay_of=work_id, family=item["family"], command_id=command_id
                     )
+        for event, items in await self._database.read(events.event_stories, work_id, scope):
+            for item in items:
+                if item["id"] == work_id:
+                    return ReplayView(
+                        work_id="", replay_of=work_id, family=item["family"], event_id=event["id"]
+                    )
         for delivery in await self._database.read(receipts.receipt_stories, work_id, scope):
             row = receipts.work_to_replay(work_id, delivery)
             if row is not None:
