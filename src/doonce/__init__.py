@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from doonce.app.embedded import Doonce, Installation, Outcome
     from doonce.base.errors import DoonceError
+    from doonce.runtime.events import Event
 
 _HOMES = {
     "Doonce": "doonce.app.embedded",
     "Installation": "doonce.app.embedded",
     "Outcome": "doonce.app.embedded",
     "DoonceError": "doonce.base.errors",
+    "Event": "doonce.runtime.events",
 }
 
 
@@ -30,4 +32,4 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(home), name)
 
 
-__all__ = ["Doonce", "DoonceError", "Installation", "Outcome"]
+__all__ = ["Doonce", "DoonceError", "Event", "Installation", "Outcome"]

@@ -12,16 +12,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NewType
+from typing import Any, Final, NewType, TypeVar
 
 from doonce.app import installing
 from doonce.app.config import settings_from
 from doonce.app.engine import Engine
+from doonce.app.handlers import EventHandler, LocalHandlers, pack_of, routed_here, unrouted
 from doonce.app.installing import BindingSource, Installed
 from doonce.app.opening import open_engine
 from doonce.app.operate.model import CommandView, Decision, Timeline
@@ -35,14 +36,17 @@ from doonce.base.json import JsonValue
 from doonce.base.keys import handoff_key
 from doonce.base.limits import LIMITS
 from doonce.base.secrets import Secret
+from doonce.catalog.compile import BindingView
 from doonce.commands.model import CommandState
 from doonce.links.model import RemoteLink
+from doonce.runtime.events import Event
 from doonce.runtime.handoffs import EmbeddedHandoffs
 from doonce.trust import Identity, InstallationConfig, embedded
 from doonce.wire.handoffs import AcceptRequest, AdmissionState, HandoffScope, RejectRequest
 from doonce.wire.handoffs import Admission as WireAdmission
 
 CommandId = NewType("CommandId", str)
+HandlerT = TypeVar("HandlerT", bound=EventHandler)
 
 POLL_FIRST_SECONDS: Final = 0.005
 POLL_CAP_SECONDS: Final = 0.25
@@ -79,10 +83,31 @@ class Doonce:
         self._settings = settings_from({"database": database, **settings})
         self._migrate = migrate
         self._engine: Engine | None = None
+        self._local = LocalHandlers()
+        self._views: dict[str, BindingView] = {}
+
+    def on(self, name: str) -> Callable[[HandlerT], HandlerT]:
+        """Have the decorated function, plain or a coroutine's, take the events `pack.type`, or `pack.*`.
+
+        It gets an `Event` and may get it again: it opens the application's own transaction and asks
+        `inbox.once(connection, event.id)` there. Returning ends the event's work; raising has it tried again, and at
+        the bound leaves it dead for `doonce replay`. Of several names that fit, the most particular one's handler runs.
+        A plain function runs on a thread, and at most `handler.threads` of them at once.
+
+        Raises `Invalid` for a text that names no event and for a name that is taken. Whether a binding hands such an
+        event over is checked as soon as one of its pack is published: see `installation`.
+        """
+        taken = self._local.handlers.on(name)
+
+        def register(handler: HandlerT) -> HandlerT:
+            taken(handler)
+            return handler
+
+        return register
 
     async def __aenter__(self) -> Doonce:
         await migrate_if_allowed(self._settings, self._migrate)
-        engine = open_engine(self._settings)
+        engine = open_engine(self._settings, self._local)
         try:
             await prove(engine, self._settings)
             engine.start()
@@ -121,7 +146,8 @@ class Doonce:
         """Publish the binding, connect its principal with `secret`, and act for that installation. Repeatable.
 
         `pack` is a pack's folder or the name of one that comes with doonce; `binding` a TOML file or the same as a
-        mapping. Another secret than the stored one replaces it. Raises `Invalid`, which names file, table and field.
+        mapping. Another secret than the stored one replaces it. Raises `Invalid`, which names file, table and field,
+        or a handler (`on`) of this pack whose events no published binding hands over: the binding is published then.
         """
         engine = self.engine
         origins = self._settings.egress.origins()
@@ -134,8 +160,23 @@ class Doonce:
             )
         given = Secret(secret) if isinstance(secret, str) else secret
         installed = await installing.install(engine, view, given, reason="connected by the application")
+        await self._check_handlers(installed.view)
         config = InstallationConfig(org, installation, frozenset({document.capability}))
         return Installation(engine, installed, embedded(config))
+
+    async def _check_handlers(self, view: BindingView) -> None:
+        self._views[view.digest] = view
+        pack = pack_of(view)
+        if not unrouted(self._local.handlers, pack, self._views.values()):
+            return
+        published = [*self._views.values(), *await self.engine.views.all_latest()]
+        lost = unrouted(self._local.handlers, pack, published)
+        if lost:
+            routed = ", ".join(sorted(routed_here(published))) or "nothing"
+            raise Invalid(
+                f"no published binding hands {lost[0]!r} to a handler here; handed over is {routed}",
+                hint="correct the name, or put its type into `handle` of the binding's webhook, without `push`",
+            )
 
     async def outcome(self, command: str, timeout_seconds: float = 30.0) -> Outcome:
         """What became of a command: waits for its end, at most so long, and then says what is known by now.
@@ -323,4 +364,4 @@ def _outcome(view: CommandView) -> Outcome:
     )
 
 
-__all__ = ["CommandId", "Doonce", "Installation", "Outcome"]
+__all__ = ["CommandId", "Doonce", "Event", "Installation", "Outcome"]

@@ -10,37 +10,49 @@ from typing import Any
 
 import structlog
 
+from doonce.app.handlers import LocalHandlers
 from doonce.app.metrics import Metrics
 from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_id
+from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
 from doonce.commands.service import Acceptor
 from doonce.db.database import Database
 from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
 from doonce.effects.caller import Caller, DispatchSettings
-from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
+from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
+from doonce.effects.handing import Hand, Hander, Handing, HandlerSettings, Pusher, claim_handings
 from doonce.effects.model import Question, Start
 from doonce.effects.outbound import ClientSettings, EgressPolicy, Outbound
 from doonce.effects.reconcile import claim_questions
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
 from doonce.effects.store import PrepareRequest, claim_and_prepare
+from doonce.effects.telling import Inbox
+from doonce.events.service import Deriver, rewrap_events
+from doonce.events.store import Unread, claim_unread
+from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
+from doonce.wire.events import EventNotice
 from doonce.work import store as work
 from doonce.work.model import Scope
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
 
 log = structlog.get_logger()
 
+ERASE_STEPS_MAX = 20
+"""Of one sweep: with its usual rows, two thousand bodies a second, more than arrive in the long run."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """How one process works. Every field is a line in docs/settings.md.
 
-    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7).
+    `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7); and
+    bodies whose time is over.
     `stop_seconds`: how long a graceful stop waits for what runs.
     """
 
@@ -48,9 +60,14 @@ class EngineSettings:
     effects: WorkerSettings = field(default_factory=WorkerSettings)
     reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    events: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    handlers: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    pushes: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
+    handler: HandlerSettings = field(default_factory=HandlerSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     sweep_seconds: float = 5.0
     sweep_rows: int = 500
@@ -77,6 +94,7 @@ class Engine:
         inboxes: Mapping[str, Inbox],
         settings: EngineSettings,
         metrics: Metrics | None = None,
+        local: LocalHandlers | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics or Metrics()
@@ -85,8 +103,11 @@ class Engine:
         self.views = Views(database)
         self.principals = Principals(database, vault)
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
+        self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
+        self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
+        self._local = local
         self._identity = Identity(settings.deployment, new_id("prc"))
         self._gate = ProcessGate()
         self._running = Running()
@@ -96,19 +117,36 @@ class Engine:
         """The installations that this process may work for: those with a published view."""
         return [Scope(org, installation) for org, installation in await self.views.installations()]
 
+    async def rewrap(self) -> dict[str, int]:
+        """Seal everything at rest with the ring's current key; how many of what. Can be stopped and run again."""
+        return {
+            "principals": await self.principals.rewrap(),
+            "deliveries": await self.ingress.rewrap(),
+            "events": await rewrap_events(self.database, self._vault),
+        }
+
     def start(self, families: Sequence[Family] = tuple(Family)) -> None:
-        """Start working these families in the background, and the sweep."""
+        """Start working these families in the background, and the sweep.
+
+        Events for handlers are claimed only while this process has some: nobody else can run them.
+        """
         makers: dict[Family, Callable[[], Worker[Any]]] = {
             Family.EFFECT: self._effect_worker,
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
+            Family.EVENT: self._event_worker,
+            Family.HANDLER: self._handler_worker,
+            Family.PUSH: self._push_worker,
         }
         for family in families:
             worker = makers[family]()
             self._running.workers.append(worker)
             self._running.tasks.append(asyncio.create_task(worker.run(), name=f"worker:{family.value}"))
+        if self._local is not None:
+            self._local.open(self.settings.handler.threads)
         self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
         self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
+        self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
 
     def begin_drain(self) -> None:
         """Claim nothing more, at once; what runs goes on to its end."""
@@ -125,6 +163,9 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._running.tasks, return_exceptions=True)
         self._running = Running()
+        if self._local is not None:
+            self._local.close()
+        await self.ingress.drain()
         await self._outbound.close()
         await self.database.close()
 
@@ -201,6 +242,42 @@ class Engine:
         completer.worker = worker
         return worker
 
+    def _event_worker(self) -> Worker[Unread]:
+        deriver = Deriver(
+            self.database, self.views, self._vault, self.principals, self.settings.deployment, self.metrics
+        )
+        return self._worker(
+            FamilyWork(
+                Family.EVENT.value, _as_it_is, claim_unread, lambda unread: unread.claimed, deriver.run
+            ),
+            self.settings.events,
+        )
+
+    def _handler_worker(self) -> Worker[Handing]:
+        local = self._local
+
+        def may_claim() -> bool:
+            return self.gate.open and local is not None and bool(local.handlers)
+
+        hand = _nobody if local is None else local.hand
+        return self._hander(Family.HANDLER, hand, self.settings.handlers, may_claim)
+
+    def _push_worker(self) -> Worker[Handing]:
+        pusher = Pusher(self._outbound.inboxes, self._inboxes, self.settings.handler)
+        return self._hander(Family.PUSH, pusher.hand, self.settings.pushes, self._may_claim)
+
+    def _hander(
+        self, family: Family, hand: Hand, settings: WorkerSettings, may_claim: Callable[[], bool]
+    ) -> Worker[Handing]:
+        hander = Hander(self.database, self.views, self._vault, self.principals, hand, self.settings.handler)
+        worker = self._worker(
+            FamilyWork(family.value, _as_it_is, claim_handings, lambda handing: handing.claimed, hander.run),
+            settings,
+            may_claim,
+        )
+        hander.worker = worker
+        return worker
+
     def _caller(self) -> Caller:
         return Caller(
             self.database,
@@ -212,7 +289,12 @@ class Engine:
             self._closed_by,
         )
 
-    def _worker(self, family: FamilyWork[Any], settings: WorkerSettings) -> Worker[Any]:
+    def _worker(
+        self,
+        family: FamilyWork[Any],
+        settings: WorkerSettings,
+        may_claim: Callable[[], bool] | None = None,
+    ) -> Worker[Any]:
         return Worker(
             self.database,
             family,
@@ -221,7 +303,7 @@ class Engine:
             settings,
             self.metrics,
             self._gate,
-            self._may_claim,
+            may_claim or self._may_claim,
         )
 
     async def _sweep(self) -> None:
@@ -230,8 +312,15 @@ class Engine:
             await asyncio.sleep(self.settings.sweep_seconds)
             try:
                 after = await self.database.transact(work.sweep, after, self.settings.sweep_rows)
+                await self._erase_bodies()
             except (DoonceError, DatabaseFault) as error:
                 log.warning("the sweep failed", error=str(error))
+
+    async def _erase_bodies(self) -> None:
+        """Erase what is over its time, in steps of their own: none of them is long, and none waits for the next."""
+        for _ in range(ERASE_STEPS_MAX):
+            if await self.ingress.erase_bodies(self.settings.sweep_rows) < self.settings.sweep_rows:
+                return
 
     async def _listen(self) -> None:
         """Keep hearing other processes' wake-ups; without it, workers find work by polling."""
@@ -239,6 +328,10 @@ class Engine:
             with contextlib.suppress(DoonceError, DatabaseFault, Unavailable):
                 await self.database.listen()
             await asyncio.sleep(self.settings.sweep_seconds)
+
+
+async def _nobody(_: BindingView, notice: EventNotice) -> str:
+    raise Unavailable(f"this process has no handlers, so none takes {notice.pack}.{notice.type}")
 
 
 def _as_it_is(request: work.ClaimRequest) -> work.ClaimRequest:

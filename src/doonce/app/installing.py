@@ -9,7 +9,7 @@ from typing import Final
 
 from doonce.app.engine import Engine
 from doonce.base.errors import Conflict, DoonceError, Invalid, MissingOrDenied, Stale
-from doonce.base.ids import new_id
+from doonce.base.ids import new_id, new_token
 from doonce.base.secrets import Secret
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
@@ -74,6 +74,10 @@ async def connect(engine: Engine, view: BindingView, secret: Secret | None, *, r
     try:
         known = await engine.principals.find(document.org, document.installation, document.principal)
     except MissingOrDenied:
+        if secret is None and not document.offered:
+            secret = Secret(
+                new_token()
+            )  # a binding that only receives calls nobody: its principal's secret is not used
         if secret is None:
             raise Invalid(
                 f"the principal {document.principal!r} is not connected yet", hint="give its secret"
@@ -100,9 +104,10 @@ async def adopt(engine: Engine, installed: Installed, kind: str, local: str, rem
     Raises `Conflict` when either is linked to something else, `Stale` when the principal's generation has ended.
     """
     document = installed.view.document
-    kinds = sorted({link_kind(installed.view, operation) for operation in installed.view.operations.values()})
+    kinds = {link_kind(installed.view, operation) for operation in installed.view.operations.values()}
+    kinds |= {name for webhook in (document.webhooks or {}).values() for name in webhook.events.objects}
     if kind not in kinds:
-        raise Invalid(f"the binding links no {kind!r}", hint=f"one of {', '.join(kinds)}")
+        raise Invalid(f"the binding links no {kind!r}", hint=f"one of {', '.join(sorted(kinds))}")
     link = NewLink(
         id=new_id("lnk"),
         org=document.org,

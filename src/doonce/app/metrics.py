@@ -78,6 +78,7 @@ class Metrics:
                 registry=self.registry,
             )
         )
+        self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -93,6 +94,7 @@ class Metrics:
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
+        self.gaps = _of_gaps(self.registry)
         self.ready = Gauge(
             "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
         )
@@ -129,6 +131,48 @@ class Metrics:
         """Note how long a call took."""
         self._calls[operation,].observe(seconds)
 
+    def delivered(self, fate: str) -> None:
+        """Count a durable delivery."""
+        self._delivered.labels(fate).inc()
+
+    def turned_away(self, reason: str) -> None:
+        """Count a delivery that got no receipt."""
+        self._turned_away.labels(reason).inc()
+
+    def event(self, fate: str) -> None:
+        """Count an event that was told of."""
+        self._events.labels(fate).inc()
+
     def text(self) -> bytes:
         """The registry in the exposition format."""
         return generate_latest(self.registry)
+
+
+def _of_gaps(registry: CollectorRegistry) -> Gauge:
+    return Gauge(
+        "doonce_open_gaps",
+        "Routes whose deliveries may have been lost for good, until somebody looked.",
+        registry=registry,
+    )
+
+
+def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Counter]:
+    delivered = Counter(
+        "doonce_deliveries_total",
+        "Verified deliveries that are durable, by what became of them.",
+        ["fate"],
+        registry=registry,
+    )
+    turned_away = Counter(
+        "doonce_deliveries_turned_away_total",
+        "Deliveries that got no receipt, by reason.",
+        ["reason"],
+        registry=registry,
+    )
+    events = Counter(
+        "doonce_events_total",
+        "Events that deliveries told of: the family that hands them over, nobody's by their binding, or known already.",
+        ["fate"],
+        registry=registry,
+    )
+    return delivered, turned_away, events

@@ -8,6 +8,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from doonce.app.engine import Engine
+from doonce.app.handlers import LocalHandlers
 from doonce.app.settings import Settings
 from doonce.db.database import Database, open_database
 from doonce.db.points import Points
@@ -29,8 +30,11 @@ def open_from(settings: Settings) -> Database:
     return database
 
 
-def open_engine(settings: Settings) -> Engine:
-    """An engine over the database of these settings; nothing is connected or started yet."""
+def open_engine(settings: Settings, local: LocalHandlers | None = None) -> Engine:
+    """An engine over the database of these settings; nothing is connected or started yet.
+
+    `local` are the handlers of the process that embeds it.
+    """
     return Engine(
         open_from(settings),
         Vault(key_ring(settings)),
@@ -38,6 +42,7 @@ def open_engine(settings: Settings) -> Engine:
         settings.inbox_egress(),
         settings.open_inboxes(),
         settings.engine(),
+        local=local,
     )
 
 

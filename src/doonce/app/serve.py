@@ -35,8 +35,9 @@ log: Final = structlog.get_logger("doonce.serve")
 
 FAMILIES: Final = {
     Role.API: (),
-    Role.WORKER: (Family.EFFECT, Family.COMPLETION),
+    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT, Family.PUSH),
     Role.RECONCILER: (Family.RECONCILE,),
+    Role.INGRESS: (),
 }
 HEAD_BYTES_MAX: Final = 16_384
 """Of a request to us: the longest path, a credential and ordinary headers fit many times over."""
@@ -114,7 +115,7 @@ def http_server(settings: Settings, engine: Engine, readiness: Readiness) -> Htt
         body_seconds=settings.listen.body_seconds,
     )
     config = uvicorn.Config(
-        api.application(handoffs=Role.API in settings.roles),
+        api.application(handoffs=Role.API in settings.roles, deliveries=Role.INGRESS in settings.roles),
         http="h11",  # its head is bounded, which httptools' is not
         ws="none",
         lifespan="off",

@@ -22,9 +22,12 @@ from doonce.db.points import ArmedPoint, PointAction
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sqlite import SqliteSettings
 from doonce.effects.caller import DispatchSettings
-from doonce.effects.completions import CompletionSettings, Inbox
+from doonce.effects.completions import CompletionSettings
+from doonce.effects.handing import HandlerSettings
 from doonce.effects.outbound import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.effects.reconciler import ReconcileSettings
+from doonce.effects.telling import Inbox
+from doonce.ingress.service import IngressSettings
 from doonce.work.service import WorkerSettings
 
 PORT_MAX = 65_535
@@ -36,6 +39,7 @@ class Role(str, Enum):
     API = "api"
     WORKER = "worker"
     RECONCILER = "reconciler"
+    INGRESS = "ingress"
 
 
 class LogFormat(str, Enum):
@@ -122,7 +126,7 @@ class Settings(Part, frozen=True, kw_only=True):
 
     database: str = "sqlite:///doonce.db"
     deployment: str = "default"
-    roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER)
+    roles: tuple[Role, ...] = (Role.API, Role.WORKER, Role.RECONCILER, Role.INGRESS)
     key_file: Path | None = None
     log_format: LogFormat = LogFormat.CONSOLE
     sweep_seconds: float = 5.0
@@ -134,9 +138,14 @@ class Settings(Part, frozen=True, kw_only=True):
     effects: WorkerSettings = WorkerSettings()
     reconciles: WorkerSettings = WorkerSettings(concurrency=16)
     completions: WorkerSettings = WorkerSettings(concurrency=32)
+    events: WorkerSettings = WorkerSettings(concurrency=32)
+    handlers: WorkerSettings = WorkerSettings(concurrency=32)
+    pushes: WorkerSettings = WorkerSettings(concurrency=32)
+    ingress: IngressSettings = IngressSettings()
     dispatch: DispatchSettings = DispatchSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
     completion: CompletionSettings = CompletionSettings()
+    handler: HandlerSettings = HandlerSettings()
     client: ClientSettings = ClientSettings()
     postgresql: PostgresqlSettings = PostgresqlSettings()
     sqlite: SqliteSettings = SqliteSettings()
@@ -173,9 +182,14 @@ class Settings(Part, frozen=True, kw_only=True):
             effects=self.effects,
             reconciles=self.reconciles,
             completions=self.completions,
+            events=self.events,
+            handlers=self.handlers,
+            pushes=self.pushes,
+            ingress=self.ingress,
             dispatch=self.dispatch,
             reconcile=self.reconcile,
             completion=self.completion,
+            handler=self.handler,
             client=self.client,
             sweep_seconds=self.sweep_seconds,
             sweep_rows=self.sweep_rows,

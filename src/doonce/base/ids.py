@@ -22,6 +22,9 @@ IdKind: TypeAlias = Literal[
     "rcp",  # receipt of a completion
     "prc",  # one run of a process, as lease owner
     "crd",  # bearer credential
+    "evt",  # event
+    "ing",  # receipt of a provider's delivery
+    "whs",  # secret of a webhook's route
 ]
 
 ID_KINDS: Final[frozenset[str]] = frozenset(get_args(IdKind))

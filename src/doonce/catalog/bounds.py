@@ -40,6 +40,9 @@ WEBHOOKS_MAX: Final = 100
 WEBHOOK_BODY_BYTES_MAX: Final = 4_194_304
 """One delivery; providers that batch stop at 1 to 3 MiB, and every byte is hashed before anybody is believed."""
 
+RESPONSE_DEADLINE_US_MAX: Final = 60 * SECOND_US
+"""How long a provider waits for our answer; the longest known is 30 s."""
+
 WEBHOOK_BODY_BYTES_DEFAULT: Final = 262_144
 """One delivery where the pack is silent; the notification of one change has a few KiB."""
 

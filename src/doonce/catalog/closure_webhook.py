@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from doonce.base.errors import Invalid
+from doonce.base.limits import LIMITS, check_text
+from doonce.base.patterns import is_pattern
 from doonce.catalog.bounds import WEBHOOKS_MAX
 from doonce.catalog.closure_answers import check_condition
+from doonce.catalog.closure_events import check_event_objects
 from doonce.catalog.model import OperationContract, ReplayKind
 from doonce.catalog.pointers import parse_pointer
 from doonce.catalog.reading import Place
@@ -14,6 +17,7 @@ from doonce.catalog.signed_content import HEADER_NAME, Content, Source, parse_co
 from doonce.catalog.webhooks import (
     Algorithm,
     BodyChallenge,
+    BodyFormat,
     HeaderPart,
     Redelivery,
     Route,
@@ -35,7 +39,10 @@ _KEY_FORMS: Final = {
 
 
 def check_webhooks(
-    place: Place, webhooks: Mapping[str, Webhook], operations: Mapping[str, OperationContract]
+    place: Place,
+    webhooks: Mapping[str, Webhook],
+    operations: Mapping[str, OperationContract],
+    objects: Mapping[str, tuple[str, ...]],
 ) -> None:
     """Raise one `Invalid` for the first webhook that would believe what nothing proves, or that contradicts itself."""
     if len(webhooks) > WEBHOOKS_MAX:
@@ -44,6 +51,8 @@ def check_webhooks(
         inner = place.inner("webhooks").inner(name)
         _check_verifier(inner.inner("verifier"), webhook.verifier)
         _check_delivery(inner, webhook, operations)
+        _check_events(inner.inner("events"), webhook)
+        check_event_objects(inner.inner("events"), webhook.events, objects)
         if webhook.body_challenge is not None:
             _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
 
@@ -71,6 +80,22 @@ def check_routes(place: Place, routes: Mapping[str, Route], webhooks: Mapping[st
             )
         if not _loses(webhook) and route.accepts_loss is not None:
             raise inner.fault("accepts_loss", "what is lost here is sent again, or found", "remove it")
+        _check_handled(inner, route)
+
+
+def _check_handled(place: Place, route: Route) -> None:
+    for pattern in route.handle:
+        check_text(f"{place.file}: [{place.table}] handle", pattern, LIMITS.name_bytes_max)
+        if not is_pattern(pattern):
+            raise place.fault(
+                "handle",
+                f"{pattern!r} has a * that is not its end",
+                'write "invoice.*", or every type by itself',
+            )
+    if len({*route.handle}) != len(route.handle):
+        raise place.fault("handle", "names a type twice", "write each once")
+    if route.push is not None and not route.handle:
+        raise place.fault("push", "no event is handed over", 'write handle = ["*"], or remove it')
 
 
 def _loses(webhook: Webhook) -> bool:
@@ -147,6 +172,13 @@ def _check_header_part(place: Place, part: HeaderPart) -> None:
 
 
 def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, OperationContract]) -> None:
+    answers = webhook.answers
+    if answers.overload_status not in (429, *range(500, 600)):
+        raise place.inner("answer").fault("overload_status", "does not say to send again", "write 503 or 429")
+    if answers.content_type not in _CONTENT_TYPES:
+        raise place.inner("answer").fault(
+            "content_type", "is not an answer's type", f"write one of {', '.join(_CONTENT_TYPES)}"
+        )
     if (webhook.redelivery is Redelivery.WINDOW) != (webhook.redelivery_window_us is not None):
         raise place.fault(
             "redelivery_window", 'goes together with redelivery = "window"', "write both or neither"
@@ -166,6 +198,37 @@ def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, Ope
         raise place.fault(
             "reconciliation", f"{webhook.reconciliation!r} is not a read", "name a GET operation"
         )
+
+
+def _check_events(place: Place, webhook: Webhook) -> None:
+    rule = webhook.events
+    pointers = {"each": rule.each, "type": rule.type}
+    pointers |= {
+        f"{field} {text}": text for field in ("identity", "object_id") for text in getattr(rule, field)
+    }
+    for field, pointer in pointers.items():
+        if pointer is None:
+            continue
+        if rule.format is BodyFormat.RAW:
+            raise place.fault(field, "a raw body has no places", 'write format = "json", or remove it')
+        try:
+            parse_pointer(pointer)
+        except Invalid as fault:
+            raise place.fault(field, fault.message, fault.hint) from None
+    if rule.identity:
+        if rule.stable_bodies:
+            raise place.fault("stable_bodies", "the identity does not need it", "remove it")
+        return
+    if rule.each is not None:
+        raise place.fault("identity", "a batch may be regrouped: what names one event?", 'write ["/id"]')
+    if webhook.delivery_id is None and not rule.stable_bodies:
+        raise place.fault(
+            "identity",
+            "nothing names an event, so a redelivery would be another one",
+            'write identity = ["/id"], declare delivery_id, or stable_bodies = true if redeliveries are the same bytes',
+        )
+    if webhook.delivery_id is not None and rule.stable_bodies:
+        raise place.fault("stable_bodies", "the delivery id names the event", "remove it")
 
 
 def _check_body_challenge(place: Place, challenge: BodyChallenge) -> None:

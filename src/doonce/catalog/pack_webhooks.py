@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from doonce.catalog.bounds import (
+    RESPONSE_DEADLINE_US_MAX,
     STAMP_TOLERANCE_US_MAX,
     SUMMARY_BYTES_MAX,
     WEBHOOK_BODY_BYTES_DEFAULT,
@@ -13,8 +14,12 @@ from doonce.catalog.pack_answers import read_condition
 from doonce.catalog.reading import NAME, Table
 from doonce.catalog.webhooks import (
     Algorithm,
+    Answers,
     BodyChallenge,
+    BodyFormat,
+    EventRule,
     HeaderPart,
+    ObjectRule,
     QueryChallenge,
     Redelivery,
     SecretForm,
@@ -34,6 +39,8 @@ _AUTHORIZATION: Final = "authorization"
 
 def read_webhook(table: Table) -> Webhook:
     """Return one webhook of a pack; raises `Invalid` for whatever is not read."""
+    events = table.optional_table("events")
+    answer = table.optional_table("answer")
     body_challenge = table.optional_table("challenge")
     query_challenge = table.optional_table("query_challenge")
     webhook = Webhook(
@@ -41,6 +48,9 @@ def read_webhook(table: Table) -> Webhook:
         body_bytes_max=table.integer(
             "body_bytes_max", least=1, most=WEBHOOK_BODY_BYTES_MAX, default=WEBHOOK_BODY_BYTES_DEFAULT
         ),
+        response_deadline_us=table.duration_us("response_deadline", most_us=RESPONSE_DEADLINE_US_MAX),
+        answers=_read_answers(answer or Table(table.place.inner("answer"), {})),
+        events=_read_events(events or Table(table.place.inner("events"), {"format": BodyFormat.RAW.value})),
         verifier=_read_verifier(table.table("verifier")),
         body_challenge=None if body_challenge is None else _read_body_challenge(body_challenge),
         query_challenge=None if query_challenge is None else _read_query_challenge(query_challenge),
@@ -53,6 +63,47 @@ def read_webhook(table: Table) -> Webhook:
     )
     table.close()
     return webhook
+
+
+def _read_events(table: Table) -> EventRule:
+    events = EventRule(
+        format=table.choice("format", BodyFormat, default=BodyFormat.JSON),
+        each=str(table.scalar("each")) if table.has("each") else None,
+        type=table.optional_text("type", wanted='"/type"'),
+        identity=table.texts("identity", default=()),
+        object_id=table.texts("object_id", default=()),
+        objects={name: _read_object(inner) for name, inner in table.named_tables("objects").items()},
+        stable_bodies=table.boolean("stable_bodies", default=False),
+    )
+    table.close()
+    return events
+
+
+def _read_object(table: Table) -> ObjectRule:
+    rule = ObjectRule(
+        types=table.texts("types"),
+        remote_id=table.text("remote_id", wanted='"/id"'),
+        fields=str(table.scalar("fields")) if table.has("fields") else None,
+        field_name=table.optional_text("field_name", wanted='"/name"'),
+        field_value=table.optional_text("field_value", wanted='"/value"'),
+        deletes=table.texts("deletes", default=()),
+    )
+    table.close()
+    return rule
+
+
+def _read_answers(table: Table) -> Answers:
+    answers = Answers(
+        status=table.integer("status", least=200, most=299, default=200),
+        body=str(table.scalar("body")) if table.has("body") else "",
+        content_type=table.optional_text("content_type") or _TEXT_PLAIN,
+        overload_status=table.integer("overload_status", least=429, most=599, default=503),
+        retry_after_seconds=table.integer("retry_after_seconds", least=1, most=3_600)
+        if table.has("retry_after_seconds")
+        else None,
+    )
+    table.close()
+    return answers
 
 
 def _read_verifier(table: Table) -> Verifier:

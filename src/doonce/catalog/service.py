@@ -108,6 +108,10 @@ class Views:
             )
         return await self.get(found.digest)
 
+    async def all_latest(self) -> list[BindingView]:
+        """The newest view of every scope: for checks at a start, not for work."""
+        return [await self.get(digest) for digest in await self._database.read(store.all_latest)]
+
     async def installations(self) -> list[tuple[str, str]]:
         """Every (org, installation) with a published view; at most `installations_every_ms` old."""
         now_ns = self._now_ns()

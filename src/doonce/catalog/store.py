@@ -94,6 +94,14 @@ LOAD = Statement(
         binding_view.c.digest == sa.bindparam("address", type_=IDENTITY)
     ),
 )
+SCOPES = Statement(
+    "catalog.scopes",
+    lambda dialect: (
+        sa.select(view_publication.c.org, view_publication.c.installation, view_publication.c.capability)
+        .distinct()
+        .order_by(view_publication.c.org, view_publication.c.installation, view_publication.c.capability)
+    ),
+)
 INSTALLATIONS = Statement(
     "catalog.installations",
     lambda dialect: (
@@ -163,6 +171,13 @@ def load(digest: str) -> Txn[bytes | None]:
     """The document of a view, or None."""
     rows = yield from fetch(LOAD, address=digest)
     return bytes(rows[0][0]) if rows else None
+
+
+def all_latest() -> Txn[list[str]]:
+    """The digest of the newest view of every scope, each once."""
+    scopes = [(row[0], row[1], row[2]) for row in (yield from fetch(SCOPES))]
+    newest = yield from latest(scopes)
+    return sorted({publication.digest for publication in newest.values()})
 
 
 def installations() -> Txn[list[tuple[str, str]]]:

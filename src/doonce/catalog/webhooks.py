@@ -118,10 +118,15 @@ class Route(Part, frozen=True, kw_only=True):
 
     `url` is the public address as the provider knows it, where that is signed. `accepts_loss` says why nobody looks
     for lost deliveries, where the provider sends each once and the pack knows no reconciliation (PROTOCOL I4).
+    `handle` are the types of events that are handed to the application, `*` at an end standing for any ending; an event
+    of no such type is kept and handed to nobody. `push` names the configured address that they are pushed to; without
+    it the process that embeds doonce runs their handlers.
     """
 
     url: str | None
     accepts_loss: str | None
+    handle: tuple[str, ...]
+    push: str | None
 
 
 class Redelivery(str, Enum):
@@ -131,15 +136,72 @@ class Redelivery(str, Enum):
     WINDOW = "window"
 
 
+class BodyFormat(str, Enum):
+    """What a delivery's body is read as, once it is durable."""
+
+    JSON = "json"
+    RAW = "raw"
+
+
+class ObjectRule(Part, frozen=True, kw_only=True):
+    """What events of some types say about one kind of the pack's objects. Places are RFC 6901 pointers in an event.
+
+    `remote_id` is the provider's id. `fields` is the place of an object whose names are the provider's fields; or
+    `field_name` and `field_value` are the places of one field's name and value. `deletes` are those types that say that
+    the object is gone.
+    """
+
+    types: tuple[str, ...]
+    remote_id: str
+    fields: str | None
+    field_name: str | None
+    field_value: str | None
+    deletes: tuple[str, ...]
+
+
+class EventRule(Part, frozen=True, kw_only=True):
+    """Which events a delivery tells of. Places are RFC 6901 pointers.
+
+    `each` is the list whose elements are the events, None where the whole body is one. In an event, `type` is the place
+    of its type (None: the webhook's name), and `identity` are the places that together name it for ever (PROTOCOL I2).
+    Without them the delivery names its event: by its id, or by its raw body where `stable_bodies` says that a
+    redelivery has the same bytes. `object_id` are the places that together name the provider's object that an event is
+    about: the application is told of one object's events one after another. `objects` says what they say about the
+    pack's own objects, by their names.
+    """
+
+    format: BodyFormat
+    each: str | None
+    type: str | None
+    identity: tuple[str, ...]
+    object_id: tuple[str, ...]
+    objects: dict[str, ObjectRule]
+    stable_bodies: bool
+
+
+class Answers(Part, frozen=True, kw_only=True):
+    """What the provider is told: that a delivery is durable, and, with `overload_status`, to send it again later."""
+
+    status: int
+    body: str
+    content_type: str
+    overload_status: int
+    retry_after_seconds: int | None
+
+
 class Webhook(Part, frozen=True, kw_only=True):
     """Everything that is known about one kind of delivery of a provider.
 
     `delivery_id` is the header that names a delivery, the same on each redelivery (PROTOCOL I1). `reconciliation` is
-    the read that finds what a lost delivery would have told (I4).
+    the read that finds what a lost delivery would have told (I4). The provider counts a delivery as failed that has no
+    answer within `response_deadline_us`.
     """
 
     summary: str
     body_bytes_max: int
+    response_deadline_us: int
+    answers: Answers
+    events: EventRule
     verifier: Verifier
     body_challenge: BodyChallenge | None
     query_challenge: QueryChallenge | None

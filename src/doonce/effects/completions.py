@@ -6,7 +6,6 @@ idempotent by command, and succeeds only after the whole receipt validates (PROT
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 import structlog
 
-from doonce.base.errors import DoonceError
+from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.records import Record
-from doonce.base.secrets import Secret
 from doonce.catalog.model import CompletionMode
 from doonce.catalog.service import Views
 from doonce.commands import store as commands
@@ -27,16 +25,14 @@ from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, fetch
 from doonce.effects.tables import effect_attempt
-from doonce.http import Client, Go, Replied, Request
-from doonce.http.model import boottime_ns
-from doonce.wire.codec import decode, encode
+from doonce.effects.telling import Inbox, again, needless, poisoned, push, told
+from doonce.http import Client
 from doonce.wire.completions import CompletionNotice, CompletionOutcome, CompletionReceipt, seal_notice
 from doonce.work import store as work
-from doonce.work.model import Claimed, Event, RetryPolicy, Settlement
+from doonce.work.model import Claimed, RetryPolicy, Settlement
 from doonce.work.service import Worker
 
 log = structlog.get_logger()
-RECEIPT_BYTES_MAX = 16_384
 
 
 def _attempts(dialect: Dialect) -> sa.Select[Any]:
@@ -122,15 +118,6 @@ def _notice(
 
 
 @dataclass(frozen=True, slots=True)
-class Inbox:
-    """Where an application takes completions: a URL of its own, and the credential that it expects."""
-
-    origin: str
-    target: str
-    credential: Secret
-
-
-@dataclass(frozen=True, slots=True)
 class CompletionSettings:
     """How completions are pushed. They are idempotent, so they are tried for as long as it takes, within a week.
 
@@ -165,80 +152,36 @@ class Completer:
 
     async def run(self, completion: Completion) -> None:
         """Tell the application, or leave the end for it to ask for, as its binding says."""
-        item = completion.claimed.item
-        if completion.claimed.poison:  # to take it up once more would be to die of it once more (PROTOCOL W2)
-            event, summary = Event.DIE, "its workers keep dying, even alone"
-        else:
-            event, summary = await self._tell(completion)
-        delay_us = 0
-        if event is Event.RETRY:
-            failures = item.failures + 1
-            delay_us = self._settings.policy.delay_us(failures, random.random())  # noqa: S311 (spreads retries)
-            since_us = completion.claimed.lease_until - (
-                item.first_failed_at or completion.claimed.lease_until
-            )
-            if since_us >= self._settings.policy.failing_us_max:
-                event = Event.DIE
-        if event is Event.DIE:
-            log.error("a completion is given up; `doonce replay` tries again", item=item.id, reason=summary)
-        settlement = Settlement(
-            completion.claimed,
-            event,
-            delay_us=delay_us,
-            failed=event is Event.RETRY,
-            failure_class=_failure_class(completion.claimed) if event is Event.DIE else None,
-            summary=summary,
-        )
+        claimed = completion.claimed
+        settlement = poisoned(claimed) if claimed.poison else await self._tell(completion)
         if self.worker is None:
             raise AssertionError("a completer belongs to a worker")
         try:
             await self.worker.settlements.submit(settlement)
         except (DoonceError, DatabaseFault) as error:
-            log.warning("a completion could not be settled", item=item.id, error=str(error))
+            log.warning("a completion could not be settled", item=claimed.item.id, error=str(error))
 
-    async def _tell(self, completion: Completion) -> tuple[Event, str]:
-        command = completion.command
+    async def _tell(self, completion: Completion) -> Settlement:
+        claimed, command = completion.claimed, completion.command
         if command is None:
-            return Event.SKIP, "there is no such command"
+            return needless(claimed, "there is no such command")
         try:
             view = await self._views.get(command.pins.view_digest)
             policy = view.policies.completion
             if policy.mode is CompletionMode.PULL:
-                return Event.SUCCEED, commands.LEFT
+                return told(claimed, commands.LEFT)
             notice = notice_of(completion)
             if notice is None:
-                return Event.SKIP, "the command has ended since"
-            inbox = self._inboxes.get(policy.url_name or "")
-            if inbox is None:
-                return Event.RETRY, f"no inbox named {policy.url_name!r} is configured"
-            return await self._push(inbox, notice)
+                return needless(claimed, "the command has ended since")
+            return told(claimed, await self._push(policy.url_name or "", notice))
         except DoonceError as error:
-            return Event.RETRY, str(error)
+            return again(claimed, str(error), self._settings.policy, None)
 
-    async def _push(self, inbox: Inbox, notice: CompletionNotice) -> tuple[Event, str]:
-        started_ns = boottime_ns()
-
-        async def gate() -> Go:
-            return Go(started_ns + self._settings.call_budget_ns, started_ns + self._settings.call_budget_ns)
-
-        request = Request(
-            "POST", inbox.origin, inbox.target, (("content-type", "application/json"),), encode(notice)
-        )
-        sent = await self._client.send(
-            request,
-            secret_headers={"authorization": Secret(f"Bearer {inbox.credential.reveal()}")},
-            gate=gate,
-            declared_origins=(inbox.origin,),
-        )
-        if not isinstance(sent, Replied):
-            return Event.RETRY, f"the inbox did not answer: {sent.reason}"
-        if sent.status != 200 or not sent.complete:
-            return Event.RETRY, f"the inbox answered {sent.status}"
-        receipt = decode(sent.body, CompletionReceipt, bytes_max=RECEIPT_BYTES_MAX)
+    async def _push(self, name: str, notice: CompletionNotice) -> str:
+        inbox = self._inboxes.get(name)
+        if inbox is None:
+            raise Unavailable(f"no inbox named {name!r} is configured")
+        receipt = await push(self._client, inbox, notice, CompletionReceipt, self._settings.call_budget_ns)
         if receipt.command_id != notice.command_id or receipt.notice_digest != notice.digest:
-            return Event.RETRY, "the inbox's receipt is about something else"
-        return Event.SUCCEED, f"{receipt.state.value}: {receipt.receipt_id}"
-
-
-def _failure_class(claimed: Claimed) -> str:
-    return "poison" if claimed.poison else "not_delivered"
+            raise Unavailable("the inbox's receipt is about something else")
+        return f"{receipt.state.value}: {receipt.receipt_id}"

@@ -50,6 +50,10 @@ LinkKey: TypeAlias = tuple[str, str, str, str]
 """(org, installation, kind, local_ref): at most one link that is not retired."""
 
 
+RemoteKey: TypeAlias = tuple[str, str, str, str, str]
+"""(org, installation, principal_id, kind, remote_id): at most one link that is not retired."""
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteLink:
     """A link as its row has it. `authority` is the digest of what it stands for (`authority_of`)."""
@@ -70,6 +74,11 @@ class RemoteLink:
     def key(self) -> LinkKey:
         """What the application knows it by."""
         return self.org, self.installation, self.kind, self.local_ref
+
+    @property
+    def remote_key(self) -> RemoteKey:
+        """What the provider's object is known by."""
+        return self.org, self.installation, self.principal_id, self.kind, self.remote_id
 
     @property
     def current(self) -> bool:

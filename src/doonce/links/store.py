@@ -23,6 +23,7 @@ from doonce.links.model import (
     LinkState,
     Moved,
     NewLink,
+    RemoteKey,
     RemoteLink,
     authority_of,
     judge_adoption,
@@ -96,6 +97,7 @@ GET = Statement("links.get", _by_id)
 SHARE = Statement("links.share", lambda dialect: _by_id(dialect).with_for_update(read=True))
 LOCK = Statement("links.lock", lambda dialect: _by_id(dialect).with_for_update())
 LOCK_LOCAL = Statement("links.lock_local", lambda dialect: _lock_by_key(dialect, LOCAL))
+FIND_REMOTE = Statement("links.find_remote", lambda dialect: _by_key(dialect, REMOTE))
 LOCK_REMOTE = Statement("links.lock_remote", lambda dialect: _lock_by_key(dialect, REMOTE))
 RENEW = Statement("links.renew", _renew)
 MOVE = Statement("links.move", _move)
@@ -125,6 +127,22 @@ def find(keys: Iterable[LinkKey]) -> Txn[dict[LinkKey, RemoteLink]]:
         return {}
     rows = yield from fetch(FIND, keys=wanted)
     return {link.key: link for link in map(read_link, rows)}
+
+
+def find_remote(keys: Iterable[RemoteKey]) -> Txn[dict[RemoteKey, RemoteLink]]:
+    """The living link of each provider's object; one without is absent. Locks nothing."""
+    return (yield from _of_remote(FIND_REMOTE, keys))
+
+
+def lock_remote(keys: Iterable[RemoteKey]) -> Txn[dict[RemoteKey, RemoteLink]]:
+    """The same, locked in order of their ids."""
+    return (yield from _of_remote(LOCK_REMOTE, keys))
+
+
+def _of_remote(statement: Statement, keys: Iterable[RemoteKey]) -> Txn[dict[RemoteKey, RemoteLink]]:
+    wanted = sorted(set(keys))
+    rows = (yield from fetch(statement, keys=wanted)) if wanted else []
+    return {link.remote_key: link for link in map(read_link, rows)}
 
 
 def get(ids: Iterable[str]) -> Txn[dict[str, RemoteLink]]:

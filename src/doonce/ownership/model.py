@@ -12,6 +12,9 @@ class Family(str, Enum):
     EFFECT = "effect"
     RECONCILE = "reconcile"
     COMPLETION = "completion"
+    EVENT = "event"
+    HANDLER = "handler"
+    PUSH = "push"
 
 
 class OwnershipState(str, Enum):

@@ -96,6 +96,27 @@ class Vault:
             ) from None
         return Secret(raw)
 
+    def seal_bytes(self, place: str, raw: bytes) -> tuple[bytes, str]:
+        """Bytes sealed for one place with the ring's current key, and that key's id."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._ciphers[self.key_id].encrypt(nonce, raw, place.encode()), self.key_id
+
+    def open_bytes(self, place: str, sealed: bytes, key_id: str) -> bytes:
+        """What was sealed for this place; raises `Unavailable`, which names the place and the key's id, as `open`."""
+        cipher = self._ciphers.get(key_id)
+        if cipher is None:
+            raise Unavailable(
+                f"{place} is sealed with the key {key_id}, which is not in the key ring",
+                hint="start with the key file that has this key",
+            )
+        try:
+            return cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], place.encode())
+        except (InvalidTag, ValueError):
+            raise Unavailable(
+                f"{place} does not open with the key {key_id}",
+                hint="the key file has another key under this id, or the row was changed",
+            ) from None
+
 
 def _place(principal_id: str, generation: int, version: int) -> bytes:
     return frame("token", principal_id, str(generation), str(version)).encode()

@@ -16,8 +16,17 @@ from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
 from doonce.runtime import inbox_store as store
 from doonce.runtime.connections import advance, execute, execute_async, runner
+from doonce.runtime.events import Event, event_of
 from doonce.runtime.model import Note, Project
-from doonce.wire import CompletionNotice, CompletionReceipt, verify_notice
+from doonce.wire import (
+    CompletionNotice,
+    CompletionReceipt,
+    EventNotice,
+    EventReceipt,
+    EventState,
+    verify_event,
+    verify_notice,
+)
 
 AnyAsync = TypeVar("AnyAsync", bound=AsyncConnection | AsyncSession)
 
@@ -25,6 +34,12 @@ Projection = Callable[[Any, CompletionNotice], None]
 """Writes what a notice means for the application's records, with the connection that it is given."""
 
 AsyncProjection = Callable[[Any, CompletionNotice], Awaitable[None]]
+"""The same for SQLAlchemy's asyncio connections."""
+
+EventHandler = Callable[[Any, Event], None]
+"""Does what an event means, with the connection that it is given."""
+
+AsyncEventHandler = Callable[[Any, Event], Awaitable[None]]
 """The same for SQLAlchemy's asyncio connections."""
 
 
@@ -77,6 +92,43 @@ async def apply_async(
             if note is not None:
                 await note(connection, notice)
     return await execute_async(connection, store.settle(notice, new_id("rcp")))
+
+
+def take(connection: Any, notice: EventNotice, handler: EventHandler) -> EventReceipt:
+    """Run `handler(connection, event)` for the first transaction that commits with this event, and for no other.
+
+    The dedupe row is written first, in the same transaction (PROTOCOL K3): a repetition gets the first receipt again
+    (`duplicate`) and runs nothing, and two at once take turns. Raises `Quarantined` for a notice whose digest is not
+    its content's, `Conflict` without an open transaction. What `handler` raises passes through: roll back, and the
+    event comes again.
+    """
+    verify_event(notice)
+    receipt_id = new_id("rcp")
+    stored = execute(connection, store.first(store.EVENT, notice.event_id, receipt_id))
+    if stored == receipt_id:
+        handler(connection, event_of(notice))
+        runner(connection)  # the handler had the connection in its hands: a transaction must still be open
+    return _receipt(notice, stored, applied=stored == receipt_id)
+
+
+async def take_async(connection: AnyAsync, notice: EventNotice, handler: AsyncEventHandler) -> EventReceipt:
+    """`take` inside an open transaction of SQLAlchemy's asyncio, with an awaited handler."""
+    verify_event(notice)
+    receipt_id = new_id("rcp")
+    stored = await execute_async(connection, store.first(store.EVENT, notice.event_id, receipt_id))
+    if stored == receipt_id:
+        await handler(connection, event_of(notice))
+        await connection.run_sync(runner)
+    return _receipt(notice, stored, applied=stored == receipt_id)
+
+
+def _receipt(notice: EventNotice, receipt_id: str, *, applied: bool) -> EventReceipt:
+    return EventReceipt(
+        event_id=notice.event_id,
+        notice_digest=notice.digest,
+        state=EventState.APPLIED if applied else EventState.DUPLICATE,
+        receipt_id=receipt_id,
+    )
 
 
 def once(connection: Any, entry_id: str) -> bool:

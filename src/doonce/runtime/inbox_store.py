@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Executable, literal, select, update
 
-from doonce.base.errors import MissingOrDenied, Quarantined
+from doonce.base.errors import Internal, MissingOrDenied, Quarantined
 from doonce.runtime.model import ADMITTED, NoticedRow, OutboxState, Reading, read_notice
 from doonce.runtime.statements import (
     Engine,
@@ -26,6 +26,8 @@ from doonce.wire import CompletionNotice, CompletionReceipt, ReceiptState
 
 NOTICE: Final = "notice"
 ONCE: Final = "once"
+EVENT: Final = "event"
+"""Events that `inbox.take` has taken. A kind of their own: a handler may call `once` with the event's id as well."""
 
 _c = outbox.c
 
@@ -135,9 +137,16 @@ def _note(notice: CompletionNotice, facts: dict[str, str]) -> Transaction[None]:
 
 
 def once(entry_id: str, receipt_id: str) -> Transaction[bool]:
-    """Write the dedupe row; whose nonce is stored is the one that came first (PROTOCOL K3, T7)."""
+    """Write the dedupe row of a handler's own; True for the one that came first (PROTOCOL K3)."""
+    return (yield from first(ONCE, entry_id, receipt_id)) == receipt_id
+
+
+def first(kind: str, entry_id: str, receipt_id: str) -> Transaction[str]:
+    """Write a dedupe row, and say whose receipt is stored: the one that came first (PROTOCOL T7)."""
     yield from fetch(
-        insert_entry, kind=ONCE, inbox_id=entry_id, receipt_id=receipt_id, command_id=None, outcome=None
+        insert_entry, kind=kind, inbox_id=entry_id, receipt_id=receipt_id, command_id=None, outcome=None
     )
-    winner = yield from fetch_one(entry_receipt, kind=ONCE, inbox_id=entry_id)
-    return winner is not None and winner["receipt_id"] == receipt_id
+    winner = yield from fetch_one(entry_receipt, kind=kind, inbox_id=entry_id)
+    if winner is None:
+        raise Internal("a row that was written under its lock is gone")
+    return str(winner["receipt_id"])

@@ -6,6 +6,7 @@ engine could not store. What is constructed here obeys the same checks, so a sen
 
 from doonce.wire.codec import (
     ACCEPT_BODY_BYTES_MAX,
+    EVENT_BODY_BYTES_MAX,
     NOTICE_BODY_BYTES_MAX,
     RECEIPT_BODY_BYTES_MAX,
     REJECT_BODY_BYTES_MAX,
@@ -19,6 +20,14 @@ from doonce.wire.completions import (
     ReceiptState,
     seal_notice,
     verify_notice,
+)
+from doonce.wire.events import (
+    EventNotice,
+    EventObject,
+    EventReceipt,
+    EventState,
+    seal_event,
+    verify_event,
 )
 from doonce.wire.faults import (
     ErrorBody,
@@ -43,6 +52,7 @@ from doonce.wire.handoffs import (
 
 __all__ = [
     "ACCEPT_BODY_BYTES_MAX",
+    "EVENT_BODY_BYTES_MAX",
     "NOTICE_BODY_BYTES_MAX",
     "RECEIPT_BODY_BYTES_MAX",
     "REJECT_BODY_BYTES_MAX",
@@ -56,6 +66,10 @@ __all__ = [
     "CompletionReceipt",
     "ErrorBody",
     "ErrorDocument",
+    "EventNotice",
+    "EventObject",
+    "EventReceipt",
+    "EventState",
     "HandoffScope",
     "ReceiptState",
     "Refused",
@@ -67,7 +81,9 @@ __all__ = [
     "fitted",
     "raised_from",
     "refused_from",
+    "seal_event",
     "seal_notice",
     "status_of",
+    "verify_event",
     "verify_notice",
 ]

@@ -8,6 +8,7 @@ import msgspec
 from doonce.base import json
 from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS
+from doonce.wire.events import EVENT_CONTENT_BYTES_MAX
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
@@ -22,6 +23,9 @@ REJECT_BODY_BYTES_MAX: Final = ENVELOPE_BYTES_MAX
 
 NOTICE_BODY_BYTES_MAX: Final = LIMITS.response_bytes_max + ENVELOPE_BYTES_MAX
 """One completion with its result."""
+
+EVENT_BODY_BYTES_MAX: Final = EVENT_CONTENT_BYTES_MAX * 7 // 3 + ENVELOPE_BYTES_MAX
+"""One event, its content in base64, and at most all of it once more as the fields that are mapped."""
 
 RECEIPT_BODY_BYTES_MAX: Final = ENVELOPE_BYTES_MAX
 """The answer to a completion, or an error document."""

@@ -1,7 +1,9 @@
 """Replay: dead work is worked once more as a new item that names the old one; the old one stays as it is.
 
-Only for work whose every run may be repeated. A completion is idempotent by command, and a reconciliation only looks;
-an effect is neither, so it is never replayed here (PROTOCOL W6).
+Only for work whose every run may be repeated. A completion is idempotent by command, a derivation by the identities of
+its events, an event is taken once by the application's own transaction, and a reconciliation only looks; an effect is
+none of these, so it is never replayed here (PROTOCOL W6). The successor takes the dead item's place in its source lane,
+and what waits behind it goes on after it.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, fetch
 from doonce.ownership.model import Family
+from doonce.work import lanes as lane_store
 from doonce.work.insert import insert
-from doonce.work.items import READ_COLUMNS, lock_items, read_item
-from doonce.work.model import TERMINAL, Item, NewItem, State
+from doonce.work.items import PLAIN_ITEMS, READ_COLUMNS, lock_items, read_item
+from doonce.work.model import TERMINAL, Item, LanePolicy, NewItem, State
 from doonce.work.tables import work_item
 
-REPLAYABLE: Final = frozenset({Family.COMPLETION.value, Family.RECONCILE.value})
+REPLAYABLE: Final = frozenset(family.value for family in Family) - {Family.EFFECT.value}
 
 
 def _successor(dialect: Dialect) -> sa.Select[Any]:
@@ -46,10 +49,12 @@ def replay(row: Replay) -> Txn[str]:
     One item has one successor, so asking again, also after an unknown commit, changes nothing (PROTOCOL T5). Raises
     `MissingOrDenied` for no item, `Conflict` for one that has not died, is an effect, or whose successor has ended.
     """
-    items = yield from lock_items([row.item_id])
-    item = items.get(row.item_id)
-    if item is None:
+    plain = yield from fetch(PLAIN_ITEMS, ids=[(row.item_id,)])
+    if not plain:
         raise MissingOrDenied("there is no such work item")
+    lane = read_item(plain[0]).source_lane  # an item's lane never changes, and is locked before it (L1)
+    held = yield from lane_store.lock([lane])
+    item = (yield from lock_items([row.item_id]))[row.item_id]
     _check(item)
     # Whoever makes a successor holds its predecessor's lock, so nobody makes one between this read and the insert.
     rows = yield from fetch(SUCCESSOR, predecessor=item.id)
@@ -65,11 +70,16 @@ def replay(row: Replay) -> Txn[str]:
                 subject_id=item.subject_id,
                 view_digest=item.view_digest,
                 capability_version=item.capability_version,
+                source_lane=lane,
+                source_policy=held[lane].policy if lane is not None else LanePolicy.BLOCK,
+                source_position=item.source_position,
                 replay_of=item.id,
                 predecessor=item.id,
             )
-        ]
+        ],
+        held,
     )
+    yield from lane_store.save(held.values())
     return row.successor_id
 
 

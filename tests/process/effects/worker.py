@@ -23,8 +23,9 @@ from doonce.db.database import Database, open_database
 from doonce.db.mysql import MysqlSettings
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.effects.caller import Call, Caller, CallLog, DispatchSettings
-from doonce.effects.completions import CompletionSettings, Inbox
+from doonce.effects.completions import CompletionSettings
 from doonce.effects.reconciler import ReconcileSettings
+from doonce.effects.telling import Inbox
 from doonce.http import PRIVATE_ALLOWED, EgressPolicy, Sent
 from doonce.ownership.model import Family
 from doonce.principals.vault import Vault

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from tests.store.db.owners import import_tables
 
 from doonce.base.errors import Conflict, Unavailable
@@ -22,7 +23,13 @@ from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
 
 import_tables()
+EVERY = tuple(migrate.revisions())
 INSTALL = partial(ownership.install, "test", "sha256:0", "op_1")
+
+
+def test_steps_files_are_named_by_their_revisions() -> None:
+    known = ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()
+    assert [script.revision for script in known] == list(reversed(EVERY))
 
 
 async def execute(url: str, *texts: str) -> None:
@@ -39,7 +46,7 @@ async def tables(url: str) -> set[str]:
 
 async def test_a_fresh_database_gets_schema_clock_owners_and_incarnation(database_url: str) -> None:
     report = await migrate.migrate(database_url, install=INSTALL)
-    assert report == migrate.MigrationReport(None, migrate.head(), ("0001",))
+    assert report == migrate.MigrationReport(None, migrate.head(), EVERY)
     database = open_database(database_url)
     owners = await database.read(ownership.read_all)
     assert {owner.family for owner in owners} == {family.value for family in Family}
@@ -64,7 +71,7 @@ async def test_migrating_again_changes_nothing(database_url: str) -> None:
 
 async def test_of_two_migrations_at_once_one_finds_nothing_to_do(database_url: str) -> None:
     reports = await asyncio.gather(*[migrate.migrate(database_url, install=INSTALL) for _ in range(4)])
-    assert sorted(len(report.applied) for report in reports) == [0, 0, 0, 1]
+    assert sorted(len(report.applied) for report in reports) == [0, 0, 0, len(EVERY)]
 
 
 async def test_the_migrations_give_what_the_owners_tables_say(database_url: str) -> None:
@@ -105,7 +112,7 @@ async def test_a_migration_that_fails_leaves_nothing_behind(database_url: str) -
         assert migrate.MARK.name in await tables(database_url)
         return
     assert await tables(database_url) == set()
-    assert (await migrate.migrate(database_url, install=INSTALL)).applied == ("0001",)
+    assert (await migrate.migrate(database_url, install=INSTALL)).applied == EVERY
     await require(database_url)
 
 
@@ -135,7 +142,7 @@ async def half_of_a_later_step(url: str) -> None:
 
 async def half_of_two(url: str) -> None:
     await migrate.migrate(url, install=INSTALL)
-    await execute(url, f"INSERT INTO {migrate.VERSION_TABLE} VALUES ('0002')")
+    await execute(url, f"INSERT INTO {migrate.VERSION_TABLE} VALUES ('0001')")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,7 @@ async def test_what_cannot_be_migrated_is_refused_unchanged_with_a_mend(
 
 async def test_an_older_schema_is_told_to_migrate(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await migrate.migrate(database_url, install=INSTALL)
-    monkeypatch.setattr(migrate, "head", lambda: "0002")
+    monkeypatch.setattr(migrate, "head", lambda: "9999")
     with pytest.raises(Unavailable) as refused:
         await require(database_url)
     assert "doonce migrate" in refused.value.hint

@@ -24,11 +24,12 @@ from doonce.db.statement import Statement
 from doonce.db.transaction import Txn, fetch
 from doonce.effects import reconcile
 from doonce.effects.caller import Caller, DispatchSettings
-from doonce.effects.completions import Completer, Completion, CompletionSettings, Inbox, claim_completions
+from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
 from doonce.effects.model import Question, Start
 from doonce.effects.reconciler import Reconciler, ReconcileSettings
 from doonce.effects.service import Dispatcher
 from doonce.effects.tables import disposition, effect_attempt
+from doonce.effects.telling import Inbox
 from doonce.http import Client, Go, NotSent, Replied, Sent, Stage, Stop
 from doonce.http import Request as Outgoing
 from doonce.ownership import store as ownership

@@ -24,6 +24,12 @@ SELECT DISTINCT view_publication.org, view_publication.installation, view_public
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', digest LONGTEXT PATH '$[3]' )) AS pairs STRAIGHT_JOIN view_publication FORCE INDEX (`PRIMARY`, view_publication_digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs (rows as JSON)
 
+-- catalog.scopes
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability
+FROM view_publication FORCE INDEX (`PRIMARY`, view_publication_digest)
+ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
+-- no parameters
+
 -- commands.find_handoffs
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( `key` LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN (handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key)
@@ -143,6 +149,27 @@ WHERE effect_attempt.subject_id = ids.id
 ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids (rows as JSON)
 
+-- events.load
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.id = ids.id;
+-- ids (rows as JSON)
+
+-- events.of_receipt
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
+WHERE event.receipt_id = ?
+ORDER BY event.position;
+-- the_receipt
+
+-- events.winners
+SELECT event.id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.identity = `keys`.identity
+ORDER BY event.identity
+FOR UPDATE;
+-- keys (rows as JSON)
+
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
 FROM pg_database
@@ -185,6 +212,157 @@ WHERE variable_name IN ('server_id', 'server_uuid');
 -- incarnation.timeline
 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
 -- no parameters
+
+-- ingress.active_secrets
+SELECT webhook_secret.id, webhook_secret.org, webhook_secret.installation, webhook_secret.capability, webhook_secret.webhook, webhook_secret.sealed, webhook_secret.key_id, webhook_secret.created_at, webhook_secret.ended_at
+FROM webhook_secret FORCE INDEX (`PRIMARY`, webhook_secret_route)
+WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.ended_at IS NULL
+ORDER BY webhook_secret.created_at DESC, webhook_secret.id DESC;
+-- the_org, the_installation, the_capability, the_webhook
+
+-- ingress.at_rest
+SELECT ingress_receipt.id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
+WHERE ingress_receipt.id = ids.id AND NOT (EXISTS (SELECT *
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN (?, ?, ?, ?))));
+-- ids (rows as JSON), 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- ingress.close_gap
+UPDATE ingress_gap FORCE INDEX (`PRIMARY`)
+SET closed_at=?, closed_by=?, reason=?
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ? AND ingress_gap.closed_at IS NULL;
+-- now_us, who, why, the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- ingress.count_rejections
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]', reason LONGTEXT PATH '$[4]', more BIGINT PATH '$[5]' )) AS counted STRAIGHT_JOIN ingress_rejection FORCE INDEX (`PRIMARY`)
+SET ingress_rejection.count=(ingress_rejection.count + counted.more), ingress_rejection.last_at=?
+WHERE ingress_rejection.org = counted.org AND ingress_rejection.installation = counted.installation AND ingress_rejection.capability = counted.capability AND ingress_rejection.webhook = counted.webhook AND ingress_rejection.reason = counted.reason;
+-- counted (rows as JSON), now_us
+
+-- ingress.end_secret
+UPDATE webhook_secret FORCE INDEX (`PRIMARY`, webhook_secret_route)
+SET sealed=?, ended_at=?
+WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.id = ? AND webhook_secret.ended_at IS NULL;
+-- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
+
+-- ingress.erase_quarantined
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+SET ingress_quarantine.sealed=?
+WHERE ingress_quarantine.receipt_id = ids.id;
+-- ids (rows as JSON), nothing
+
+-- ingress.erase_receipts
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+SET ingress_receipt.sealed=?
+WHERE ingress_receipt.id = ids.id;
+-- ids (rows as JSON), nothing
+
+-- ingress.gap
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap FORCE INDEX (`PRIMARY`)
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ?;
+-- the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- ingress.gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]' )) AS routes STRAIGHT_JOIN ingress_gap FORCE INDEX (`PRIMARY`) ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
+ORDER BY ingress_gap.sequence;
+-- routes (rows as JSON)
+
+-- ingress.keys_in_use
+SELECT DISTINCT webhook_secret.key_id
+FROM webhook_secret FORCE INDEX (`PRIMARY`, webhook_secret_route)
+WHERE webhook_secret.ended_at IS NULL;
+-- no parameters
+
+-- ingress.load
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
+WHERE ingress_receipt.id = ids.id;
+-- ids (rows as JSON)
+
+-- ingress.lock_identities
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at, ingress_receipt.id AS applied
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN (ingress_identity FORCE INDEX (`PRIMARY`, ingress_identity_receipt_id_key)
+LEFT OUTER
+JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON ingress_receipt.id = ingress_identity.receipt_id) ON true = 1
+WHERE ingress_identity.identity = `keys`.identity
+ORDER BY ingress_identity.identity
+FOR UPDATE;
+-- keys (rows as JSON)
+
+-- ingress.lock_receipts
+SELECT ingress_receipt.id, CASE WHEN (ingress_receipt.sealed IS NULL) THEN ? ELSE ? END AS kept
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
+WHERE ingress_receipt.id = ids.id
+ORDER BY ingress_receipt.id
+FOR UPDATE;
+-- 0, 1, ids (rows as JSON)
+
+-- ingress.old_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+WHERE ingress_quarantine.sealed IS NOT NULL AND ingress_quarantine.received_at < ?
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT ?;
+-- before_us, rows
+
+-- ingress.old_receipts
+SELECT ingress_receipt.id
+FROM ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+WHERE ingress_receipt.sealed IS NOT NULL AND ingress_receipt.received_at < ? AND NOT (EXISTS (SELECT *
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN (?, ?, ?, ?))))
+ORDER BY ingress_receipt.received_at, ingress_receipt.id
+LIMIT ?;
+-- before_us, 'cancelled', 'dead', 'skipped', 'succeeded', rows
+
+-- ingress.open_gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap FORCE INDEX (`PRIMARY`)
+WHERE ingress_gap.closed_at IS NULL
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT ?;
+-- 500
+
+-- ingress.open_gaps_in_scope
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap FORCE INDEX (`PRIMARY`)
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = ? AND ingress_gap.installation = ?
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT ?;
+-- the_org, the_installation, 500
+
+-- ingress.quarantined
+SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key) ON true = 1
+WHERE ingress_quarantine.identity = `keys`.identity;
+-- keys (rows as JSON)
+
+-- ingress.rejections
+SELECT ingress_rejection.org, ingress_rejection.installation, ingress_rejection.capability, ingress_rejection.webhook, ingress_rejection.reason, ingress_rejection.count, ingress_rejection.first_at, ingress_rejection.last_at
+FROM ingress_rejection FORCE INDEX (`PRIMARY`)
+ORDER BY ingress_rejection.last_at DESC;
+-- no parameters
+
+-- ingress.sealed
+SELECT ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+WHERE ingress_receipt.id = ? AND ingress_receipt.sealed IS NOT NULL;
+-- the_receipt
+
+-- ingress.sealed_quarantined
+SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+WHERE ingress_quarantine.receipt_id = ? AND ingress_quarantine.sealed IS NOT NULL;
+-- the_receipt
+
+-- ingress.widen_gaps
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]', sequence BIGINT PATH '$[4]', more BIGINT PATH '$[5]' )) AS wider STRAIGHT_JOIN ingress_gap FORCE INDEX (`PRIMARY`)
+SET ingress_gap.losses=(ingress_gap.losses + wider.more), ingress_gap.last_at=?
+WHERE ingress_gap.org = wider.org AND ingress_gap.installation = wider.installation AND ingress_gap.capability = wider.capability AND ingress_gap.webhook = wider.webhook AND ingress_gap.sequence = wider.sequence;
+-- wider (rows as JSON), now_us
 
 -- lanes.drop_entries
 DELETE
@@ -247,6 +425,12 @@ WHERE work_lane_entry.lane = entries.lane AND work_lane_entry.position = entries
 -- links.find
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', kind LONGTEXT PATH '$[2]', local_ref LONGTEXT PATH '$[3]' )) AS `keys` STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON remote_link.org = `keys`.org AND remote_link.installation = `keys`.installation AND remote_link.kind = `keys`.kind AND remote_link.local_ref = `keys`.local_ref
+WHERE remote_link.slot = ?;
+-- keys (rows as JSON), ''
+
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', principal_id LONGTEXT PATH '$[2]', kind LONGTEXT PATH '$[3]', remote_id LONGTEXT PATH '$[4]' )) AS `keys` STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON remote_link.org = `keys`.org AND remote_link.installation = `keys`.installation AND remote_link.principal_id = `keys`.principal_id AND remote_link.kind = `keys`.kind AND remote_link.remote_id = `keys`.remote_id
 WHERE remote_link.slot = ?;
 -- keys (rows as JSON), ''
 
@@ -380,6 +564,48 @@ ORDER BY effect_attempt.prepared_at, effect_attempt.id
 LIMIT ?;
 -- wanted (rows as JSON), 500
 
+-- operate.event_by_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.id = wanted.value
+ORDER BY event.id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.event_by_id_in_scope
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.id = wanted.value AND event.org = ? AND event.installation = ?
+ORDER BY event.id
+LIMIT ?;
+-- wanted (rows as JSON), the_org, the_installation, 500
+
+-- operate.event_by_receipt_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
+WHERE event.receipt_id = wanted.value
+ORDER BY event.position
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.event_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
+WHERE event.id > ?
+ORDER BY event.id DESC
+LIMIT ?) AS looked_at;
+-- after, rows
+
+-- operate.event_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
+WHERE event.id > ?
+ORDER BY event.id DESC
+LIMIT ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
 -- operate.handoff_by_key
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key) ON true = 1
@@ -419,6 +645,105 @@ WHERE handoff_conflict.`key` = wanted.value
 ORDER BY handoff_conflict.recorded_at
 LIMIT ?;
 -- wanted (rows as JSON), 500
+
+-- operate.ingress_identity_by_identity
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_identity FORCE INDEX (`PRIMARY`, ingress_identity_receipt_id_key) ON true = 1
+WHERE ingress_identity.identity = wanted.value
+ORDER BY ingress_identity.identity
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_quarantine_by_identity
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key) ON true = 1
+WHERE ingress_quarantine.identity = wanted.value
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_quarantine_by_receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key) ON true = 1
+WHERE ingress_quarantine.receipt_id = wanted.value
+ORDER BY ingress_quarantine.receipt_id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_quarantine_by_receipt_id_in_scope
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key) ON true = 1
+WHERE ingress_quarantine.receipt_id = wanted.value AND ingress_quarantine.org = ? AND ingress_quarantine.installation = ?
+ORDER BY ingress_quarantine.receipt_id
+LIMIT ?;
+-- wanted (rows as JSON), the_org, the_installation, 500
+
+-- operate.ingress_quarantine_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+WHERE ingress_quarantine.receipt_id > ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ?) AS looked_at;
+-- after, rows
+
+-- operate.ingress_quarantine_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+WHERE ingress_quarantine.receipt_id > ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.ingress_receipt_by_id
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
+WHERE ingress_receipt.id = wanted.value
+ORDER BY ingress_receipt.id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_receipt_by_id_in_scope
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
+WHERE ingress_receipt.id = wanted.value AND ingress_receipt.org = ? AND ingress_receipt.installation = ?
+ORDER BY ingress_receipt.id
+LIMIT ?;
+-- wanted (rows as JSON), the_org, the_installation, 500
+
+-- operate.ingress_receipt_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+WHERE ingress_receipt.id > ?
+ORDER BY ingress_receipt.id DESC
+LIMIT ?) AS looked_at;
+-- after, rows
+
+-- operate.ingress_receipt_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+WHERE ingress_receipt.id > ?
+ORDER BY ingress_receipt.id DESC
+LIMIT ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ?;
+-- 20
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+WHERE ingress_quarantine.org = ? AND ingress_quarantine.installation = ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ?;
+-- the_org, the_installation, 20
 
 -- operate.oldest
 SELECT min((SELECT work_ready.due
@@ -460,6 +785,21 @@ WHERE remote_link.id = wanted.value AND remote_link.org = ? AND remote_link.inst
 ORDER BY remote_link.id
 LIMIT ?;
 -- wanted (rows as JSON), the_org, the_installation, 500
+
+-- operate.turned_away
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS SIGNED INTEGER) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection FORCE INDEX (`PRIMARY`)
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- no parameters
+
+-- operate.turned_away_in_scope
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS SIGNED INTEGER) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection FORCE INDEX (`PRIMARY`)
+WHERE ingress_rejection.org = ? AND ingress_rejection.installation = ?
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- the_org, the_installation
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
@@ -590,6 +930,62 @@ JOIN principal FORCE INDEX (`PRIMARY`, principal_name_key) ON principal.id = tok
 WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
 ORDER BY token_version.principal_id;
 -- 'connected', key
+
+-- rewrap.event_page
+SELECT event.id AS name, event.sealed, event.key_id
+FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
+WHERE event.id > ? AND event.key_id != ? AND event.sealed IS NOT NULL
+ORDER BY event.id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.event_replace
+UPDATE event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
+SET sealed=?, key_id=?
+WHERE event.id = ? AND event.key_id = ? AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_quarantine_page
+SELECT ingress_quarantine.receipt_id AS name, ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+WHERE ingress_quarantine.receipt_id > ? AND ingress_quarantine.key_id != ? AND ingress_quarantine.sealed IS NOT NULL
+ORDER BY ingress_quarantine.receipt_id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.ingress_quarantine_replace
+UPDATE ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
+SET sealed=?, key_id=?
+WHERE ingress_quarantine.receipt_id = ? AND ingress_quarantine.key_id = ? AND ingress_quarantine.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_receipt_page
+SELECT ingress_receipt.id AS name, ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+WHERE ingress_receipt.id > ? AND ingress_receipt.key_id != ? AND ingress_receipt.sealed IS NOT NULL
+ORDER BY ingress_receipt.id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.ingress_receipt_replace
+UPDATE ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
+SET sealed=?, key_id=?
+WHERE ingress_receipt.id = ? AND ingress_receipt.key_id = ? AND ingress_receipt.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.webhook_secret_page
+SELECT webhook_secret.id AS name, webhook_secret.sealed, webhook_secret.key_id
+FROM webhook_secret FORCE INDEX (`PRIMARY`, webhook_secret_route)
+WHERE webhook_secret.id > ? AND webhook_secret.key_id != ? AND webhook_secret.sealed IS NOT NULL
+ORDER BY webhook_secret.id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.webhook_secret_replace
+UPDATE webhook_secret FORCE INDEX (`PRIMARY`, webhook_secret_route)
+SET sealed=?, key_id=?
+WHERE webhook_secret.id = ? AND webhook_secret.key_id = ? AND webhook_secret.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
 
 -- trust.by_hash
 SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at

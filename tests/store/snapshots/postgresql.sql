@@ -26,6 +26,12 @@ FROM view_publication
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS pairs(org, installation, capability, digest) ON view_publication.org = pairs.org AND view_publication.installation = pairs.installation AND view_publication.capability = pairs.capability AND view_publication.digest = pairs.digest;
 -- pairs[0], pairs[1], pairs[2], pairs[3]
 
+-- catalog.scopes
+SELECT DISTINCT view_publication.org, view_publication.installation, view_publication.capability
+FROM view_publication
+ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
+-- no parameters
+
 -- commands.find_handoffs
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -158,6 +164,29 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
 ORDER BY effect_attempt.subject_id, effect_attempt.number;
 -- ids[0]
 
+-- events.load
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- events.of_receipt
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.receipt_id = $1::VARCHAR COLLATE "C"
+ORDER BY event.position;
+-- the_receipt
+
+-- events.winners
+SELECT event.id
+FROM event
+WHERE event.identity IN (SELECT keys.identity
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(identity))
+ORDER BY event.identity
+FOR UPDATE;
+-- keys[0]
+
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
 FROM pg_database
@@ -200,6 +229,167 @@ WHERE variable_name IN ('server_id', 'server_uuid');
 -- incarnation.timeline
 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
 -- no parameters
+
+-- ingress.active_secrets
+SELECT webhook_secret.id, webhook_secret.org, webhook_secret.installation, webhook_secret.capability, webhook_secret.webhook, webhook_secret.sealed, webhook_secret.key_id, webhook_secret.created_at, webhook_secret.ended_at
+FROM webhook_secret
+WHERE webhook_secret.org = $1::VARCHAR COLLATE "C" AND webhook_secret.installation = $2::VARCHAR COLLATE "C" AND webhook_secret.capability = $3::VARCHAR COLLATE "C" AND webhook_secret.webhook = $4::VARCHAR COLLATE "C" AND webhook_secret.ended_at IS NULL
+ORDER BY webhook_secret.created_at DESC, webhook_secret.id DESC;
+-- the_org, the_installation, the_capability, the_webhook
+
+-- ingress.at_rest
+SELECT ingress_receipt.id
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id)) AND NOT (EXISTS (SELECT *
+FROM work_item
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN ($2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C"))));
+-- ids[0], 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- ingress.close_gap
+UPDATE ingress_gap
+SET closed_at=$1::BIGINT, closed_by=$2::VARCHAR COLLATE "C", reason=$3::VARCHAR COLLATE "C"
+WHERE ingress_gap.org = $4::VARCHAR COLLATE "C" AND ingress_gap.installation = $5::VARCHAR COLLATE "C" AND ingress_gap.capability = $6::VARCHAR COLLATE "C" AND ingress_gap.webhook = $7::VARCHAR COLLATE "C" AND ingress_gap.sequence = $8::BIGINT AND ingress_gap.closed_at IS NULL;
+-- now_us, who, why, the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- ingress.count_rejections
+UPDATE ingress_rejection
+SET count=(ingress_rejection.count + counted.more), last_at=$1::BIGINT
+FROM unnest(CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS TEXT[]), CAST($7::VARCHAR AS BIGINT[])) AS counted(org, installation, capability, webhook, reason, more)
+WHERE ingress_rejection.org = counted.org AND ingress_rejection.installation = counted.installation AND ingress_rejection.capability = counted.capability AND ingress_rejection.webhook = counted.webhook AND ingress_rejection.reason = counted.reason;
+-- now_us, counted[0], counted[1], counted[2], counted[3], counted[4], counted[5]
+
+-- ingress.end_secret
+UPDATE webhook_secret
+SET sealed=$1::BYTEA, ended_at=$2::BIGINT
+WHERE webhook_secret.org = $3::VARCHAR COLLATE "C" AND webhook_secret.installation = $4::VARCHAR COLLATE "C" AND webhook_secret.capability = $5::VARCHAR COLLATE "C" AND webhook_secret.webhook = $6::VARCHAR COLLATE "C" AND webhook_secret.id = $7::VARCHAR COLLATE "C" AND webhook_secret.ended_at IS NULL;
+-- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
+
+-- ingress.erase_quarantined
+UPDATE ingress_quarantine
+SET sealed=$1::BYTEA
+WHERE ingress_quarantine.receipt_id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- nothing, ids[0]
+
+-- ingress.erase_receipts
+UPDATE ingress_receipt
+SET sealed=$1::BYTEA
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- nothing, ids[0]
+
+-- ingress.gap
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C" AND ingress_gap.capability = $3::VARCHAR COLLATE "C" AND ingress_gap.webhook = $4::VARCHAR COLLATE "C" AND ingress_gap.sequence = $5::BIGINT;
+-- the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- ingress.gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS routes(org, installation, capability, webhook) ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
+ORDER BY ingress_gap.sequence;
+-- routes[0], routes[1], routes[2], routes[3]
+
+-- ingress.keys_in_use
+SELECT DISTINCT webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.ended_at IS NULL;
+-- no parameters
+
+-- ingress.load
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- ingress.lock_identities
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at, ingress_receipt.id AS applied
+FROM ingress_identity
+LEFT OUTER
+JOIN ingress_receipt ON ingress_receipt.id = ingress_identity.receipt_id
+WHERE ingress_identity.identity IN (SELECT keys.identity
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(identity))
+ORDER BY ingress_identity.identity
+FOR UPDATE OF ingress_identity;
+-- keys[0]
+
+-- ingress.lock_receipts
+SELECT ingress_receipt.id, CASE WHEN (ingress_receipt.sealed IS NULL) THEN $1::INTEGER ELSE $2::INTEGER END AS kept
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($3::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY ingress_receipt.id
+FOR UPDATE;
+-- 0, 1, ids[0]
+
+-- ingress.old_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.sealed IS NOT NULL AND ingress_quarantine.received_at < $1::BIGINT
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT $2::BIGINT;
+-- before_us, rows
+
+-- ingress.old_receipts
+SELECT ingress_receipt.id
+FROM ingress_receipt
+WHERE ingress_receipt.sealed IS NOT NULL AND ingress_receipt.received_at < $1::BIGINT AND NOT (EXISTS (SELECT *
+FROM work_item
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN ($3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C"))))
+ORDER BY ingress_receipt.received_at, ingress_receipt.id
+LIMIT $2::BIGINT;
+-- before_us, rows, 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- ingress.open_gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT $1::INTEGER;
+-- 500
+
+-- ingress.open_gaps_in_scope
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C"
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT $3::INTEGER;
+-- the_org, the_installation, 500
+
+-- ingress.quarantined
+SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.identity IN (SELECT keys.identity
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(identity));
+-- keys[0]
+
+-- ingress.rejections
+SELECT ingress_rejection.org, ingress_rejection.installation, ingress_rejection.capability, ingress_rejection.webhook, ingress_rejection.reason, ingress_rejection.count, ingress_rejection.first_at, ingress_rejection.last_at
+FROM ingress_rejection
+ORDER BY ingress_rejection.last_at DESC;
+-- no parameters
+
+-- ingress.sealed
+SELECT ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt
+WHERE ingress_receipt.id = $1::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL;
+-- the_receipt
+
+-- ingress.sealed_quarantined
+SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id = $1::VARCHAR COLLATE "C" AND ingress_quarantine.sealed IS NOT NULL;
+-- the_receipt
+
+-- ingress.widen_gaps
+UPDATE ingress_gap
+SET losses=(ingress_gap.losses + wider.more), last_at=$1::BIGINT
+FROM unnest(CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[])) AS wider(org, installation, capability, webhook, sequence, more)
+WHERE ingress_gap.org = wider.org AND ingress_gap.installation = wider.installation AND ingress_gap.capability = wider.capability AND ingress_gap.webhook = wider.webhook AND ingress_gap.sequence = wider.sequence;
+-- now_us, wider[0], wider[1], wider[2], wider[3], wider[4], wider[5]
 
 -- lanes.drop_entries
 DELETE
@@ -273,6 +463,13 @@ FROM remote_link
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS keys(org, installation, kind, local_ref) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.kind = keys.kind AND remote_link.local_ref = keys.local_ref
 WHERE remote_link.slot = $5::VARCHAR COLLATE "C";
 -- keys[0], keys[1], keys[2], keys[3], ''
+
+-- links.find_remote
+SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
+FROM remote_link
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[])) AS keys(org, installation, principal_id, kind, remote_id) ON remote_link.org = keys.org AND remote_link.installation = keys.installation AND remote_link.principal_id = keys.principal_id AND remote_link.kind = keys.kind AND remote_link.remote_id = keys.remote_id
+WHERE remote_link.slot = $6::VARCHAR COLLATE "C";
+-- keys[0], keys[1], keys[2], keys[3], keys[4], ''
 
 -- links.get
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
@@ -420,6 +617,51 @@ ORDER BY effect_attempt.prepared_at, effect_attempt.id
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.event_by_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY event.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.event_by_id_in_scope
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND event.org = $2::VARCHAR COLLATE "C" AND event.installation = $3::VARCHAR COLLATE "C"
+ORDER BY event.id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.event_by_receipt_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.receipt_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY event.position
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.event_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > $1::VARCHAR COLLATE "C"
+ORDER BY event.id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.event_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > $4::VARCHAR COLLATE "C"
+ORDER BY event.id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
 -- operate.handoff_by_key
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -465,6 +707,111 @@ ORDER BY handoff_conflict.recorded_at
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.ingress_identity_by_identity
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
+FROM ingress_identity
+WHERE ingress_identity.identity IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_identity.identity
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_quarantine_by_identity
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.identity IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_quarantine_by_receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_quarantine.receipt_id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_quarantine_by_receipt_id_in_scope
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_quarantine.org = $2::VARCHAR COLLATE "C" AND ingress_quarantine.installation = $3::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.ingress_quarantine_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $1::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.ingress_quarantine_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $4::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.ingress_receipt_by_id
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_receipt.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_receipt_by_id_in_scope
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_receipt.org = $2::VARCHAR COLLATE "C" AND ingress_receipt.installation = $3::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.ingress_receipt_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > $1::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.ingress_receipt_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > $4::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $1::INTEGER;
+-- 20
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = $1::VARCHAR COLLATE "C" AND ingress_quarantine.installation = $2::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $3::INTEGER;
+-- the_org, the_installation, 20
+
 -- operate.oldest
 SELECT min((SELECT work_ready.due
 FROM work_ready
@@ -509,6 +856,21 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND remote_link.org =
 ORDER BY remote_link.id
 LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
+
+-- operate.turned_away
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- no parameters
+
+-- operate.turned_away_in_scope
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+WHERE ingress_rejection.org = $1::VARCHAR COLLATE "C" AND ingress_rejection.installation = $2::VARCHAR COLLATE "C"
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- the_org, the_installation
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
@@ -647,6 +1009,62 @@ JOIN principal ON principal.id = token_version.principal_id AND principal.curren
 WHERE token_version.sealed IS NOT NULL AND token_version.key_id != $2::VARCHAR COLLATE "C"
 ORDER BY token_version.principal_id;
 -- 'connected', key
+
+-- rewrap.event_page
+SELECT event.id AS name, event.sealed, event.key_id
+FROM event
+WHERE event.id > $1::VARCHAR COLLATE "C" AND event.key_id != $2::VARCHAR COLLATE "C" AND event.sealed IS NOT NULL
+ORDER BY event.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.event_replace
+UPDATE event
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE event.id = $3::VARCHAR COLLATE "C" AND event.key_id = $4::VARCHAR COLLATE "C" AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_quarantine_page
+SELECT ingress_quarantine.receipt_id AS name, ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $1::VARCHAR COLLATE "C" AND ingress_quarantine.key_id != $2::VARCHAR COLLATE "C" AND ingress_quarantine.sealed IS NOT NULL
+ORDER BY ingress_quarantine.receipt_id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.ingress_quarantine_replace
+UPDATE ingress_quarantine
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE ingress_quarantine.receipt_id = $3::VARCHAR COLLATE "C" AND ingress_quarantine.key_id = $4::VARCHAR COLLATE "C" AND ingress_quarantine.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_receipt_page
+SELECT ingress_receipt.id AS name, ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt
+WHERE ingress_receipt.id > $1::VARCHAR COLLATE "C" AND ingress_receipt.key_id != $2::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL
+ORDER BY ingress_receipt.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.ingress_receipt_replace
+UPDATE ingress_receipt
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE ingress_receipt.id = $3::VARCHAR COLLATE "C" AND ingress_receipt.key_id = $4::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.webhook_secret_page
+SELECT webhook_secret.id AS name, webhook_secret.sealed, webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.id > $1::VARCHAR COLLATE "C" AND webhook_secret.key_id != $2::VARCHAR COLLATE "C" AND webhook_secret.sealed IS NOT NULL
+ORDER BY webhook_secret.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.webhook_secret_replace
+UPDATE webhook_secret
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE webhook_secret.id = $3::VARCHAR COLLATE "C" AND webhook_secret.key_id = $4::VARCHAR COLLATE "C" AND webhook_secret.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
 
 -- trust.by_hash
 SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at

@@ -48,7 +48,7 @@ def test_without_anything_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     settings = load()
     assert settings == Settings()
-    assert settings.roles == (Role.API, Role.WORKER, Role.RECONCILER)
+    assert settings.roles == (Role.API, Role.WORKER, Role.RECONCILER, Role.INGRESS)
 
 
 def test_a_file_in_the_working_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

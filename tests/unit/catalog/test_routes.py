@@ -23,7 +23,9 @@ from doonce.catalog.compile import (
 ONCE = """
 [webhooks.once]
 summary = "Sent once"
+response_deadline = "10s"
 redelivery = "none"
+events = { identity = ["/id"] }
 verifier = { algorithm = "hmac-sha1", header = "X-Signature", encoding = "base64", content = "{url}{body}" }
 """
 
@@ -67,6 +69,12 @@ def test_a_view_with_routes_holds_them_and_their_reconciliation() -> None:
         Refusal('[webhooks.event]\nurl = "https://h.example/"', "url", "nothing signs it"),
         Refusal('[webhooks.event]\naccepts_loss = "x"', "accepts_loss", "sent again"),
         Refusal("[webhooks.event]\nsecret = 1", "secret", "unknown field"),
+        Refusal('[webhooks.event]\nhandle = ["a*b"]', "handle", "has a * that is not its end"),
+        Refusal('[webhooks.event]\nhandle = ["a", "a"]', "handle", "names one thing twice"),
+        Refusal('[webhooks.event]\nhandle = [""]', "handle", "must not be empty"),
+        Refusal('[webhooks.event]\nhandle = "a"', "handle", "a list of texts"),
+        Refusal('[webhooks.event]\npush = "crm"', "push", "no event is handed over"),
+        Refusal('[webhooks.event]\nhandle = ["a"]\npush = "https://h"', "push", "https://h"),
         Refusal('[webhooks.once]\nurl = "https://h.example/"', "accepts_loss", "never sent again"),
         Refusal('[webhooks.once]\naccepts_loss = "x"', "url", "missing"),
         Refusal('[webhooks.once]\naccepts_loss = "x"\nurl = "h.example"', "url", "not a public address"),
@@ -84,5 +92,21 @@ def test_a_route_is_refused_by_field(refusal: Refusal) -> None:
 @pytest.mark.parametrize("change", [{"format": VIEW_FORMAT}, {"routes": {}}, {"webhooks": {}}])
 def test_a_hand_made_view_never_half_works(change: dict[str, object]) -> None:
     document = json.loads(view("[webhooks.event]\n").raw) | change
+    with pytest.raises(Invalid):
+        open_view(canonical(document), digest_document(VIEW_TAG, document))
+
+
+def test_a_route_keeps_what_it_hands_over_and_where() -> None:
+    compiled = view('[webhooks.event]\nhandle = ["made", "paid.*"]\npush = "crm"\n')
+    route = (open_view(compiled.raw, compiled.digest).document.routes or {})["event"]
+    assert (route.handle, route.push) == (("made", "paid.*"), "crm")
+
+
+@pytest.mark.parametrize(
+    "change", [{"handle": ["a", "a"]}, {"handle": ["a*b"]}, {"handle": [], "push": "crm"}]
+)
+def test_a_hand_made_route_is_refused(change: dict[str, object]) -> None:
+    document = json.loads(view("[webhooks.event]\n").raw)
+    document["routes"]["event"] |= change
     with pytest.raises(Invalid):
         open_view(canonical(document), digest_document(VIEW_TAG, document))

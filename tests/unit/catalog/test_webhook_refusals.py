@@ -13,6 +13,7 @@ from doonce.catalog.webhooks import Algorithm, Redelivery
 WEBHOOK = """
 [webhooks.event]
 summary = "Something happened"
+response_deadline = "10s"
 delivery_id = "Delivery-Id"
 redelivery = "window"
 redelivery_window = "3d"
@@ -88,6 +89,24 @@ REFUSED = {
     "a challenge with two": ('echo = "/challenge"', 'echo = "/challenge"\nconstant = "x"', "echo", "exactly one answer"),
     "a text of the sender's as a page": ('echo = "/challenge"', 'echo = "/challenge"\ncontent_type = "text/html"', "content_type", "plain text only"),
     "a wrong pointer": ('echo = "/challenge"', 'echo = "challenge"', "echo", "JSON pointer"),
+    "no deadline": ('response_deadline = "10s"\n', "", "response_deadline", "missing"),
+    "an overload that says no": ('response_deadline = "10s"', 'response_deadline = "10s"\nanswer = { overload_status = 430 }', "overload_status", "send again"),
+    "an answer that is a failure": ('response_deadline = "10s"', 'response_deadline = "10s"\nanswer = { status = 302 }', "status", "outside"),
+    "a page as an answer": ('response_deadline = "10s"', 'response_deadline = "10s"\nanswer = { content_type = "text/html" }', "content_type", "answer's type"),
+    "an event without identity": ('delivery_id = "Delivery-Id"\n', "", "identity", "nothing names an event"),
+    "a batch without identity": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { each = "/items" }', "identity", "regrouped"),
+    "two identities": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { stable_bodies = true }', "stable_bodies", "delivery id names"),
+    "an identity that needs no body": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], stable_bodies = true }', "stable_bodies", "does not need it"),
+    "a place in a raw body": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { format = "raw", type = "/type" }', "type", "has no places"),
+    "a wrong place of identity": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["id"] }', "identity id", "JSON pointer"),
+    "an object that is not the pack's": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { other = { types = ["a"], remote_id = "/id" } } }', "other", "no such object"),
+    "an object of no event": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = [], remote_id = "/id" } } }', "types", "no event is about it"),
+    "a type with a star inside": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = ["a*b"], remote_id = "/id" } } }', "types", "not an end"),
+    "a deletion that is none of its types": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = ["a"], deletes = ["b"], remote_id = "/id" } } }', "deletes", "none of its types"),
+    "a field's name without its value": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = ["a"], remote_id = "/id", field_name = "/n" } } }', "field_name", "goes together"),
+    "fields in two places": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = ["a"], remote_id = "/id", fields = "/f", field_name = "/n", field_value = "/v" } } }', "fields", "in one place"),
+    "a wrong place of an object's id": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = ["a"], remote_id = "id" } } }', "remote_id", "JSON pointer"),
+    "a wrong place of the object": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], object_id = ["id"] }', "object_id id", "JSON pointer"),
     "an unknown field": ('summary = "Something happened"', 'summary = "x"\nretries = 1', "retries", "unknown field"),
     "a body over the bound": ('delivery_id = "Delivery-Id"', "body_bytes_max = 4194305", "body_bytes_max", "outside"),
 }  # fmt: skip
@@ -112,7 +131,9 @@ title = "Webhooks alone"
 auth = { scheme = "none" }
 [webhooks.event]
 summary = "An event"
+response_deadline = "10s"
 redelivery = "none"
+events = { format = "raw", stable_bodies = true }
 verifier = { algorithm = "shared-token", header = "X-Token" }
 """
 

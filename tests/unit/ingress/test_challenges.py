@@ -16,8 +16,10 @@ title = "A provider that asks by GET"
 auth = { scheme = "none" }
 [webhooks.event]
 summary = "An event"
+response_deadline = "10s"
 redelivery = "window"
 redelivery_window = "1h"
+events = { identity = ["/id"] }
 query_challenge = { when = { "hub.mode" = "subscribe" }, echo = "hub.challenge" }
 verifier = { algorithm = "hmac-sha256", header = "X-Signature", encoding = "hex", content = "{body}" }
 """

@@ -1,4 +1,4 @@
-"""`doonce verify-webhook`: whether a delivery that somebody kept is believed, and if not, why."""
+"""Commands about webhooks: a route's secrets, and whether a delivery that somebody kept is believed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from doonce.app.cli.options import AsJson, read_secret
+from doonce.app.cli.options import AsJson, Deployment, read_secret
+from doonce.app.cli.options import opened as opened_deployment
 from doonce.app.cli.output import console, print_facts, print_json
 from doonce.app.installing import pack_folder
 from doonce.app.operate.model import when
@@ -22,9 +23,12 @@ from doonce.catalog.files import load_pack
 from doonce.catalog.model import Pack
 from doonce.catalog.webhooks import Webhook
 from doonce.ingress.challenge import answer_body
+from doonce.ingress.endpoint import path_of
 from doonce.ingress.model import Delivery, Reason, Rejected
+from doonce.ingress.receipts import RouteKey
 from doonce.ingress.verify import open_verifier, verify
 
+HERE: Final = Deployment()
 HINTS: Final = {
     Reason.PROOF_WRONG: "compare secret and --url with the provider's page; the body must be the bytes that came",
     Reason.PROOF_MISSING: "give every header of the delivery with --header",
@@ -99,6 +103,43 @@ async def verify_webhook(
     if decision.signed_at_us is not None:
         shown["signed at us"] = f"{decision.signed_at_us}  ({when(decision.signed_at_us)})"
     print_facts(console(), shown)
+
+
+async def webhook_secret(
+    org: str,
+    installation: str,
+    capability: str,
+    webhook: str,
+    /,
+    *,
+    secret_file: Annotated[Path, Parameter(help="A file with the secret, or - for standard input.")],
+    alone: Annotated[
+        bool, Parameter(negative="", help="End every other active secret of the route.")
+    ] = False,
+    deployment: Deployment = HERE,
+    json: AsJson = False,
+) -> None:
+    """Make a provider's secret active for a route that is published; running processes notice within a second.
+
+    Parameters
+    ----------
+    capability
+        The capability of the binding that receives the webhook.
+    webhook
+        The pack's name for this kind of delivery.
+    """
+    key = RouteKey(org, installation, capability, webhook)
+    async with opened_deployment(deployment) as engine:
+        active = await engine.ingress.add_secret(key, _secret(secret_file), alone=alone)
+    path = path_of(key)
+    if json:
+        print_json(
+            {"path": path, "secrets": [{"id": one.id, "created_at_us": one.created_at} for one in active]}
+        )
+        return
+    print_facts(
+        console(), {"path": path} | {one.id: f"active since {when(one.created_at)}" for one in active}
+    )
 
 
 def _webhook(pack: Pack, name: str) -> Webhook:

@@ -8,26 +8,30 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from doonce.app import installing
 from doonce.app.engine import Engine
 from doonce.app.operate.gauges import Gauges
-from doonce.app.operate.model import Decision, Shown, Status, Timeline
+from doonce.app.operate.model import Gaps, Status
 from doonce.app.operate.service import Operator
-from doonce.app.web.edge import answer, body, guarded, identified, refusal
+from doonce.app.web.documents import CloseGapBody, Live, PublishBody, Published, ResolveBody, Timelines
+from doonce.app.web.edge import JSON, answer, body, guarded, identified, refusal
+from doonce.app.web.openapi import DOCUMENT, PATH
 from doonce.app.web.readiness import Readiness
 from doonce.base.errors import Forbidden, Invalid, MissingOrDenied
-from doonce.base.limits import LIMITS, check_text
+from doonce.base.limits import LIMITS
 from doonce.base.secrets import Secret
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.pack import read_pack
+from doonce.ingress.endpoint import IngressEndpoint
+from doonce.ingress.gaps import CloseGap
+from doonce.ingress.receipts import RouteKey
 from doonce.trust import Identity, Verifier
 from doonce.wire import (
     ACCEPT_BODY_BYTES_MAX,
@@ -44,48 +48,6 @@ OPERATE: Final = "doonce.operate"
 RESOLVE_BODY_BYTES_MAX: Final = 8_192
 PUBLISH_BODY_BYTES_MAX: Final = 2 * LIMITS.document_bytes_max
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class ResolveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An operator's decision on an attempt that nobody knows the outcome of."""
-
-    decision: Decision
-    reason: str
-
-    def __post_init__(self) -> None:
-        check_text("reason", self.reason, LIMITS.reason_bytes_max)
-
-
-class PublishBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A pack and a binding as the texts of their files; `secret` connects the binding's principal."""
-
-    pack: str
-    schemas: dict[str, str]
-    binding: str
-    secret: str | None = None
-
-
-class Published(Shown, frozen=True, kw_only=True):
-    """What emitters pin from now on."""
-
-    org: str
-    installation: str
-    capability: str
-    binding_digest: str
-    binding_generation: int
-    principal_id: str
-
-
-class Timelines(Shown, frozen=True, kw_only=True):
-    """The stories that an id names."""
-
-    timelines: tuple[Timeline, ...]
-
-
-class Live(Shown, frozen=True, kw_only=True):
-    """The body of `/livez`."""
-
-    live: bool = True
 
 
 class Api:
@@ -110,13 +72,15 @@ class Api:
         self._origins = origins
         self._body_seconds = body_seconds
 
-    def application(self, *, handoffs: bool = True) -> Starlette:
-        """The ASGI application; without `handoffs` only what every role answers (live, ready, metrics)."""
-        routes = [
+    def application(self, *, handoffs: bool = True, deliveries: bool = True) -> Starlette:
+        """The ASGI application; without both only what every role answers: live, ready, metrics."""
+        routes: list[BaseRoute] = [
             Route("/livez", guarded(self._live)),
             Route("/readyz", guarded(self._ready)),
             Route("/metrics", guarded(self._metrics)),
         ]
+        if deliveries:
+            routes.append(Mount("/in", IngressEndpoint(self._engine.ingress, self._readiness.admits)))
         if handoffs:
             routes += [
                 Route("/v1/handoffs/accept", guarded(self._accept), methods=["POST"]),
@@ -124,9 +88,14 @@ class Api:
                 Route("/v1/commands/{id}", guarded(self._command)),
                 Route("/v1/commands/{id}/cancel", guarded(self._cancel), methods=["POST"]),
                 Route("/v1/show/{id:path}", guarded(self._show)),
+                Route("/v1/receipts/{id}/body", guarded(self._body)),
+                Route("/v1/work/{id}/replay", guarded(self._replay), methods=["POST"]),
+                Route("/v1/gaps", guarded(self._gaps)),
+                Route("/v1/gaps/close", guarded(self._close_gap), methods=["POST"]),
                 Route("/v1/status", guarded(self._status)),
                 Route("/v1/attempts/{id}/resolve", guarded(self._resolve), methods=["POST"]),
                 Route("/v1/publish", guarded(self._publish), methods=["POST"]),
+                Route(PATH, guarded(self._description)),
             ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _of_routing})
 
@@ -183,6 +152,28 @@ class Api:
         )
         return answer(view)
 
+    async def _body(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        receipt_id = request.path_params["id"]
+        return answer(await self._operator.body(receipt_id, who=identity.subject, scope=scope_of(identity)))
+
+    async def _replay(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        return answer(await self._operator.replay(request.path_params["id"], scope_of(identity)))
+
+    async def _gaps(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        return answer(Gaps(gaps=await self._operator.gaps(scope_of(identity))))
+
+    async def _close_gap(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        asked = await body(
+            request, CloseGapBody, bytes_max=RESOLVE_BODY_BYTES_MAX, seconds=self._body_seconds
+        )
+        route = RouteKey(identity.org, identity.installation, asked.capability, asked.webhook)
+        gap = CloseGap(route, asked.sequence, asked.losses, identity.subject, asked.reason)
+        return answer(await self._operator.close_gap(gap, scope_of(identity)))
+
     async def _publish(self, request: Request) -> Response:
         identity = await self._operating(request)
         asked = await body(request, PublishBody, bytes_max=PUBLISH_BODY_BYTES_MAX, seconds=self._body_seconds)
@@ -212,6 +203,9 @@ class Api:
     async def _ready(self, _: Request) -> Response:
         document = self._readiness.document()
         return answer(document, 200 if document.ready else 503)
+
+    async def _description(self, _: Request) -> Response:
+        return Response(DOCUMENT, media_type=JSON)
 
     async def _metrics(self, _: Request) -> Response:
         await self._gauges.refresh(ready=self._readiness.ready)

@@ -34,8 +34,12 @@ class Readiness:
 
     def check_admits(self) -> None:
         """Raise `Unavailable` once this process drains: another one takes the work."""
-        if "drain" in self._causes:
+        if not self.admits():
             raise Unavailable("this process is stopping", hint="send the same request again")
+
+    def admits(self) -> bool:
+        """Whether this process takes new work."""
+        return "drain" not in self._causes
 
     @property
     def ready(self) -> bool:

@@ -1,0 +1,1 @@
+"""Events: what a receipt tells, derived once, never changed."""

@@ -1,0 +1,117 @@
+"""Tables of ingress. A receipt never changes, but that its body is emptied after a time of its own.
+
+Its identity and its digests stay for ever, so that a redelivery is still known however late it comes (PROTOCOL I3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from doonce.db.schema import BODY, COUNT, IDENTITY, MICROSECONDS, TEXT, metadata
+
+KEPT: Final[dict[str, Any]] = {
+    "postgresql_where": sa.text("sealed IS NOT NULL"),
+    "sqlite_where": sa.text("sealed IS NOT NULL"),
+}
+"""Of an index that has only the rows whose body is still there."""
+
+webhook_secret = sa.Table(
+    "webhook_secret",
+    metadata,
+    sa.Column("id", IDENTITY, primary_key=True),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("capability", IDENTITY, nullable=False),
+    sa.Column("webhook", IDENTITY, nullable=False),
+    sa.Column("sealed", BODY),
+    sa.Column("key_id", IDENTITY, nullable=False),
+    sa.Column("created_at", MICROSECONDS, nullable=False),
+    sa.Column("ended_at", MICROSECONDS),
+    sa.Index("webhook_secret_route", "org", "installation", "capability", "webhook"),
+)
+"""`sealed` is erased when a secret ends; the row stays as history."""
+
+ingress_identity = sa.Table(
+    "ingress_identity",
+    metadata,
+    sa.Column("identity", IDENTITY, primary_key=True),
+    sa.Column("receipt_id", IDENTITY, nullable=False, unique=True),
+    sa.Column("body_digest", IDENTITY, nullable=False),
+    sa.Column("nonce", IDENTITY, nullable=False),
+    sa.Column("received_at", MICROSECONDS, nullable=False),
+)
+
+ingress_receipt = sa.Table(
+    "ingress_receipt",
+    metadata,
+    sa.Column("id", IDENTITY, primary_key=True),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("capability", IDENTITY, nullable=False),
+    sa.Column("webhook", IDENTITY, nullable=False),
+    sa.Column("view_digest", IDENTITY, nullable=False),
+    sa.Column("identity", IDENTITY, nullable=False),
+    sa.Column("secret_id", IDENTITY, nullable=False),
+    sa.Column("signed_at", MICROSECONDS),
+    sa.Column("body_digest", IDENTITY, nullable=False),
+    sa.Column("body_bytes", COUNT, nullable=False),
+    sa.Column("sealed", BODY),
+    sa.Column("key_id", IDENTITY, nullable=False),
+    sa.Column("received_at", MICROSECONDS, nullable=False),
+    sa.Index("ingress_receipt_body", "received_at", "id", **KEPT),
+)
+"""`sealed` is emptied when the body's time is over; `ingress_receipt_body` has the receipts that still hold one."""
+
+ingress_quarantine = sa.Table(
+    "ingress_quarantine",
+    metadata,
+    sa.Column("identity", IDENTITY, primary_key=True),
+    sa.Column("slot", COUNT, primary_key=True, autoincrement=False),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("capability", IDENTITY, nullable=False),
+    sa.Column("webhook", IDENTITY, nullable=False),
+    sa.Column("receipt_id", IDENTITY, nullable=False, unique=True),
+    sa.Column("secret_id", IDENTITY, nullable=False),
+    sa.Column("signed_at", MICROSECONDS),
+    sa.Column("body_digest", IDENTITY, nullable=False),
+    sa.Column("body_bytes", COUNT, nullable=False),
+    sa.Column("sealed", BODY),
+    sa.Column("key_id", IDENTITY, nullable=False),
+    sa.Column("received_at", MICROSECONDS, nullable=False),
+    sa.Index("ingress_quarantine_body", "received_at", "receipt_id", **KEPT),
+)
+"""Other bodies under an identity that has its receipt, at most `QUARANTINE_SLOTS` of them."""
+
+ingress_rejection = sa.Table(
+    "ingress_rejection",
+    metadata,
+    sa.Column("org", IDENTITY, primary_key=True),
+    sa.Column("installation", IDENTITY, primary_key=True),
+    sa.Column("capability", IDENTITY, primary_key=True),
+    sa.Column("webhook", IDENTITY, primary_key=True),
+    sa.Column("reason", IDENTITY, primary_key=True),
+    sa.Column("count", COUNT, nullable=False),
+    sa.Column("first_at", MICROSECONDS, nullable=False),
+    sa.Column("last_at", MICROSECONDS, nullable=False),
+)
+"""What was turned away before its receipt: one row for each route and reason, whatever anybody sends."""
+
+ingress_gap = sa.Table(
+    "ingress_gap",
+    metadata,
+    sa.Column("org", IDENTITY, primary_key=True),
+    sa.Column("installation", IDENTITY, primary_key=True),
+    sa.Column("capability", IDENTITY, primary_key=True),
+    sa.Column("webhook", IDENTITY, primary_key=True),
+    sa.Column("sequence", COUNT, primary_key=True, autoincrement=False),
+    sa.Column("losses", COUNT, nullable=False),
+    sa.Column("opened_at", MICROSECONDS, nullable=False),
+    sa.Column("last_at", MICROSECONDS, nullable=False),
+    sa.Column("closed_at", MICROSECONDS),
+    sa.Column("closed_by", IDENTITY),
+    sa.Column("reason", TEXT),
+)
+"""Time in which deliveries of a route may have been lost for good (PROTOCOL I4); at most one is open for each route."""
