@@ -61,6 +61,12 @@ class Metrics:
             registry=self.registry,
         )
         self._delivered, self._turned_away = _of_deliveries(self.registry)
+        self._refused = Counter(
+            "doonce_http_refused_total",
+            "Connections ended before they became a request, by reason.",
+            ["reason"],
+            registry=self.registry,
+        )
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -119,6 +125,10 @@ class Metrics:
     def turned_away(self, reason: str) -> None:
         """Count a delivery that got no receipt."""
         self._turned_away.labels(reason).inc()
+
+    def refused(self, reason: str) -> None:
+        """Count a connection that never became a request."""
+        self._refused.labels(reason).inc()
 
     def text(self) -> bytes:
         """The registry in the exposition format."""
