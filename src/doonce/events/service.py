@@ -46,7 +46,7 @@ class Deriver:
         self._deployment = deployment
         self._finishes: Committer[Derivation, Settled] = Committer(
             database,
-            store.finish,
+            store.finish_derivations,
             key=lambda derivation: derivation.settlement.claimed.item.id,
             size=lambda derivation: 1_024 + sum(256 + len(made.sealed) for made in derivation.events),
             settings=CommitterSettings(bytes_max=FINISH_BYTES_MAX),

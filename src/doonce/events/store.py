@@ -66,7 +66,7 @@ def claim_unread(request: work.ClaimRequest) -> Txn[list[Unread]]:
     return [Unread(one, receipts.get(one.item.subject_id)) for one in claimed]
 
 
-def finish(derivations: Sequence[Derivation]) -> Txn[list[Settled]]:
+def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Settled]]:
     """End derivations of one deployment under their live claims; a stale one makes no event.
 
     An event whose identity is there already is left as it is: a redelivery in another grouping makes nothing new

@@ -19,9 +19,12 @@ WORKER_OPERATIONS = (
 ACCEPT_OPERATIONS = ("accept", "reject")
 """The durable commits of acceptance."""
 
+RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations")
+"""The durable commits between a provider's request and its event."""
+
 OPERATOR_OPERATIONS = frozenset(
     {
-        "adopt", "_adopt", "append", "cancel", "connect", "disconnect", "_examine", "issue", "publish", "reconnect",
+        "add", "adopt", "_adopt", "append", "cancel", "connect", "disconnect", "_examine", "issue", "publish", "reconnect",
         "replay", "revoke", "rotate",
     }
 )  # fmt: skip
