@@ -1,6 +1,6 @@
 """A process that receives deliveries and derives their events: `python -m tests.process.effects.receiver`.
 
-The first line of its input is its settings; it says its address, serves until the input says `stop`, and dies at its end.
+The first line of its input is its settings; it says its address, and serves until the input says `stop` or ends.
 """
 
 from __future__ import annotations
