@@ -7,9 +7,14 @@ gets slower favours nobody. Afterwards the tables must hold one receipt and one 
 from __future__ import annotations
 
 import contextlib
+import operator
+import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import sqlalchemy as sa
@@ -31,7 +36,7 @@ from doonce.ingress.tables import ingress_receipt
 from doonce.work.tables import work_item
 
 WARM_UP = 500
-TURNS = 5
+TURNS = 20
 HALF_LOAD_SECONDS = 3.0
 BINDING = {
     "format": "doonce.binding/1", "org": ROUTE.org, "installation": ROUTE.installation,
@@ -60,14 +65,22 @@ async def _prepare(setting: Setting) -> None:
 def run(setting: Setting) -> Values:
     """Measure, and look whether all of it is there."""
     with _server("durable", setting) as durable, _server("bare", setting) as bare:
-        values, distinct = uvloop.run(_run(setting, durable, bare))
+        values, distinct = uvloop.run(_run(setting, (durable, bare)))
     uvloop.run(_check(setting, distinct))
     return values
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server in a process of its own."""
+
+    port: int
+    pid: int
+
+
 @contextlib.contextmanager
-def _server(kind: str, setting: Setting) -> Iterator[int]:
-    """A server in a process of its own; its port."""
+def _server(kind: str, setting: Setting) -> Iterator[Server]:
+    """A server, until the end."""
     command = [sys.executable, "-m", "benchmarks.ingress_server", kind]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -75,37 +88,47 @@ def _server(kind: str, setting: Setting) -> Iterator[int]:
         try:
             process.stdin.write(msgspec.json.encode(setting) + b"\n")
             process.stdin.flush()
-            yield int(process.stdout.readline())
+            yield Server(int(process.stdout.readline()), process.pid)
             process.stdin.close()
             process.wait(30)
         finally:
             process.kill()
 
 
-async def _run(setting: Setting, durable_port: int, bare_port: int) -> tuple[Values, int]:
+def cpu_us(pid: int) -> float:
+    """CPU time that a process has used, microseconds, to ten thousand of them."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1e6
+
+
+async def _run(setting: Setting, servers: tuple[Server, Server]) -> tuple[Values, int]:
     jobs, in_flight = setting.options["jobs"], setting.options["concurrency"]
-    durable = await Sender.connected(durable_port, in_flight)
-    bare = await Sender.connected(bare_port, in_flight)
+    durable, bare = [await Sender.connected(server.port, in_flight) for server in servers]
     sent = requests(WARM_UP, "warm")
     await durable.send_all(sent)
     await bare.send_all(sent)
-    durable_s = bare_s = 0.0
+    durable_s: list[float] = []
+    bare_s: list[float] = []
+    before_us = [cpu_us(server.pid) for server in servers]
     for turn in range(TURNS):
         wanted = requests(jobs // TURNS, f"turn{turn}")
         sent += wanted
-        bare_s += await bare.send_all(wanted)
-        durable_s += await durable.send_all(wanted)
+        bare_s.append(await bare.send_all(wanted))
+        durable_s.append(await durable.send_all(wanted))
+    used_us = [cpu_us(server.pid) - before for server, before in zip(servers, before_us, strict=True)]
     count = jobs // TURNS * TURNS
-    half_per_s = count / durable_s / 2
+    half_per_s = count / sum(durable_s) / 2
     wanted = requests(int(half_per_s * HALF_LOAD_SECONDS), "half")
     sent += wanted
     took = await durable.send_at(wanted, half_per_s)
     durable.close()
     bare.close()
     values = {
-        "per_s": count / durable_s,
-        "bare_per_s": count / bare_s,
-        "tax": durable_s / bare_s,
+        "per_s": count / sum(durable_s),
+        "bare_per_s": count / sum(bare_s),
+        "tax": statistics.median(map(operator.truediv, durable_s, bare_s)),
+        "cpu_us": used_us[0] / count,
+        "bare_cpu_us": used_us[1] / count,
         "half_p50_ms": percentile(took, 0.5) * 1e3,
         "half_p99_ms": percentile(took, 0.99) * 1e3,
     }

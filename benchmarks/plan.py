@@ -10,7 +10,7 @@ from benchmarks.case import Measurement, Options, Values
 IN_FLIGHT = 64
 AT_ONCE = 50
 RATE = ("per_s", "cpu_us")
-RECEIVED = ("per_s", "bare_per_s", "tax", "half_p99_ms")
+RECEIVED = (*RATE, "bare_per_s", "bare_cpu_us", "tax", "half_p99_ms")
 Medians = Mapping[str, Values]
 
 
@@ -151,6 +151,10 @@ FIGURES = (
     Figure("idle_p99_ms", "the same, 99th percentile, ms", _of("idle", "p99_ms"), most=20),
     Figure("ingress_per_s", "deliveries a second, each durable before its answer", _of("ingress", "per_s")),
     Figure("ingress_tax", "the same server answering without durability ÷ that", _of("ingress", "tax"), most=1.6),
+    Figure(
+        "ingress_cpu_tax", "the same in processor time of the service",
+        _ratio(("ingress", "cpu_us"), ("ingress", "bare_cpu_us")),
+    ),
     Figure("ingress_p99_ms", "at half that load: due → answered, 99th percentile, ms", _of("ingress", "half_p99_ms")),
     Figure("ingress_per_s_postgresql", "the same on PostgreSQL", _of("ingress_postgresql", "per_s")),
     Figure("ingress_tax_postgresql", "the same on PostgreSQL", _of("ingress_postgresql", "tax")),
