@@ -5,6 +5,7 @@ import base64
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +59,9 @@ class Api:
             return answer.status, json.loads(text) if text.startswith("{") else text
 
 
-@pytest.fixture
-async def api(app: Doonce, crm: Installation) -> AsyncIterator[Api]:
+@asynccontextmanager
+async def api_of(app: Doonce) -> AsyncIterator[Api]:
+    """A server over a running deployment."""
     readiness = Readiness()
     readiness.clear("start")
     listener = socket.create_server(("127.0.0.1", 0))
@@ -74,6 +76,12 @@ async def api(app: Doonce, crm: Installation) -> AsyncIterator[Api]:
         yield Api(url, readiness, session, app, token.reveal(), operator.reveal(), other.reveal())
     server.should_exit = True
     await serving
+
+
+@pytest.fixture
+async def api(app: Doonce, crm: Installation) -> AsyncIterator[Api]:
+    async with api_of(app) as running:
+        yield running
 
 
 def request_of(crm: Installation, payload: bytes, key: str = "k-1", **over: Any) -> dict[str, Any]:
@@ -172,7 +180,8 @@ async def test_nobody_gets_in_without_a_credential(api: Api, token: str | None) 
     for method, path in (
         ("POST", "/v1/handoffs/accept"), ("POST", "/v1/handoffs/reject"), ("GET", "/v1/commands/cmd_0"),
         ("GET", "/v1/show/cmd_0"), ("GET", "/v1/status"), ("POST", "/v1/attempts/att_0/resolve"),
-        ("POST", "/v1/publish"), ("POST", "/v1/commands/cmd_0/cancel"),
+        ("POST", "/v1/publish"), ("POST", "/v1/commands/cmd_0/cancel"), ("GET", "/v1/gaps"),
+        ("POST", "/v1/gaps/close"), ("GET", "/v1/receipts/ing_0/body"), ("POST", "/v1/work/wrk_0/replay"),
     ):  # fmt: skip
         status, answer = await api.call(method, path, {}, token=token)
         assert (status, answer["error"]["class"]) == (401, "UNAUTHENTICATED"), path
@@ -183,6 +192,10 @@ async def test_operating_needs_its_capability(api: Api, crm: Installation, simul
         ("GET", "/v1/status"),
         ("POST", "/v1/attempts/att_0/resolve"),
         ("POST", "/v1/publish"),
+        ("GET", "/v1/gaps"),
+        ("POST", "/v1/gaps/close"),
+        ("GET", "/v1/receipts/ing_0/body"),
+        ("POST", "/v1/work/wrk_0/replay"),
     ):
         status, answer = await api.call(method, path, {})
         assert (status, answer["error"]["class"]) == (403, "FORBIDDEN")

@@ -89,7 +89,12 @@ def test_from_nothing_to_a_story(doonce: Doonce, published: dict[str, Any]) -> N
     assert credential["token"] not in doonce.out
     assert doonce.json("credential", "revoke", credential["credential"])["state"] == "revoked"
     status = doonce.json("status")
-    assert [family["family"] for family in status["families"]] == ["effect", "reconcile", "completion"]
+    assert [family["family"] for family in status["families"]] == [
+        "effect",
+        "reconcile",
+        "completion",
+        "event",
+    ]
     assert doonce("status") == 0
     assert "no outcome is unknown" in doonce.out
 

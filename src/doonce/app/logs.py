@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import TextIO, cast
 
 import structlog
 
 from doonce.app.settings import LogFormat
+
+
+class _StandardError:
+    """Whatever standard error is when a line is written: it may have been replaced since the start."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 def configure(form: LogFormat, *, level: int = logging.INFO) -> None:
@@ -27,7 +38,7 @@ def configure(form: LogFormat, *, level: int = logging.INFO) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _StandardError())),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(

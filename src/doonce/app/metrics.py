@@ -82,6 +82,11 @@ class Metrics:
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
+        self.gaps = Gauge(
+            "doonce_open_gaps",
+            "Routes whose deliveries may have been lost for good, until somebody looked.",
+            registry=self.registry,
+        )
         self.ready = Gauge(
             "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
         )

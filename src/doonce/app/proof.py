@@ -25,6 +25,7 @@ from doonce.db.durability import Durability
 from doonce.db.faults import DatabaseFault
 from doonce.db.incarnation import Declaration
 from doonce.db.migrate import MigrationReport, migrate
+from doonce.ingress import secrets
 from doonce.ownership import store as ownership
 from doonce.principals import store as principals
 from doonce.trust import (
@@ -77,8 +78,9 @@ async def prove_schema(engine: Engine) -> None:
 async def prove_keys(engine: Engine, settings: Settings) -> None:
     """Raise `Unavailable` when a secret is sealed with a key that this process lacks."""
     ring = await asyncio.to_thread(key_ring, settings)
-    sealed = await engine.database.read(principals.tokens_under_other_keys, ring.current)
-    lacking = sorted({token.key_id for token in sealed} - set(ring.keys))
+    tokens = await engine.database.read(principals.tokens_under_other_keys, ring.current)
+    webhooks = await engine.database.read(secrets.keys_in_use)
+    lacking = sorted(({token.key_id for token in tokens} | webhooks) - set(ring.keys))
     if lacking:
         raise Unavailable(
             f"the key file {key_file(settings)} lacks the keys {', '.join(lacking)}, which seal secrets here",

@@ -16,8 +16,9 @@ from doonce.db.faults import DatabaseFault
 from doonce.events import store
 from doonce.events.model import Derived, Undecodable, derive
 from doonce.events.store import Derivation, NewEvent, Unread
-from doonce.ingress.receipts import StoredReceipt
-from doonce.ingress.service import body_place
+from doonce.events.tables import event
+from doonce.ingress.receipts import StoredReceipt, body_place
+from doonce.ingress.rewrapping import rewrap, shelf
 from doonce.principals.vault import Vault
 from doonce.work.model import Event, RetryPolicy, Settled, Settlement
 
@@ -68,6 +69,11 @@ class Deriver:
         receipt, claimed = unread.receipt, unread.claimed
         if receipt is None:
             return self._ended(unread, Settlement(claimed, Event.SKIP, summary="there is no such receipt"))
+        if receipt.sealed is None:
+            dead = Settlement(
+                claimed, Event.DIE, failure_class="body_erased", summary="the body's time is over"
+            )
+            return self._ended(unread, dead)
         view = await self._views.get(receipt.view_digest)
         webhook = (view.document.webhooks or {})[receipt.route.webhook]
         body = self._vault.open_bytes(body_place(receipt.id), receipt.sealed.raw, receipt.sealed.key_id)
@@ -90,6 +96,11 @@ class Deriver:
                 unread.claimed, Event.DIE, failure_class="poison", summary="it killed its worker"
             )
             events = ()
+        if settlement.event is Event.DIE:
+            item = unread.claimed.item
+            log.warning(
+                "a derivation is dead", receipt=item.subject_id, item=item.id, why=settlement.failure_class
+            )
         return Derivation(settlement, self._deployment, receipt, events)
 
     def _later(self, unread: Unread, why: str) -> Settlement:
@@ -106,6 +117,14 @@ class Deriver:
         return NewEvent(event_id, derived.identity, derived.type, derived.position, sealed, key_id)
 
 
+async def rewrap_events(database: Database, vault: Vault) -> int:
+    """Seal every event's content with the ring's current key; returns how many. Can be stopped and run again."""
+    return await rewrap(database, vault, CONTENTS)
+
+
 def content_place(event_id: str) -> str:
     """What an event's content is sealed for."""
     return frame("event_content", event_id)
+
+
+CONTENTS = shelf(event, "id", content_place)

@@ -78,7 +78,7 @@ class IngressEndpoint:
             response = await self._bounded(key, known, scope, receive)
         except Refusal as refused:
             route = self._ingress.known(key)
-            self._ingress.turned_away(route, refused.reason, lost=refused.lost)
+            self._ingress.turned_away(route, refused.reason, lost=refused.lost, unseen=key)
             response = refused.response
         await _send(send, response)
 

@@ -53,14 +53,14 @@ class Arrival(Record, frozen=True):
 
 
 class StoredReceipt(Record, frozen=True):
-    """A receipt as its row has it; it never changes."""
+    """A receipt as its row has it; it never changes, but that `sealed` is None once its body is erased."""
 
     id: str
     route: RouteKey
     view_digest: str
     identity: str
     body_digest: str
-    sealed: Sealed
+    sealed: Sealed | None
     received_at: int
 
 
@@ -96,6 +96,11 @@ def identity_of(route: RouteKey, delivery_id: bytes | None, body_digest: str) ->
     """The receipt's identity: the declared delivery id, else the raw body, always within the route (PROTOCOL I1)."""
     named = ("id", digest_bytes(delivery_id)) if delivery_id is not None else ("body", body_digest)
     return digest_bytes(frame("ingress", *route.parts, *named).encode())
+
+
+def body_place(receipt_id: str) -> str:
+    """What a receipt's body is sealed for."""
+    return frame("ingress_body", receipt_id)
 
 
 def judge(known: KnownIdentity, arrival: Arrival) -> Fate:

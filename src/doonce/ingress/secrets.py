@@ -53,6 +53,10 @@ ACTIVE = Statement(
         .order_by(webhook_secret.c.created_at.desc(), webhook_secret.c.id.desc())
     ),
 )
+KEYS_IN_USE = Statement(
+    "ingress.keys_in_use",
+    lambda dialect: sa.select(webhook_secret.c.key_id).where(webhook_secret.c.ended_at.is_(None)).distinct(),
+)
 END = Statement(
     "ingress.end_secret",
     lambda dialect: (
@@ -78,6 +82,11 @@ def active(route: RouteKey) -> Txn[list[StoredSecret]]:
     """The active secrets of a route, newest first."""
     rows = yield from fetch(ACTIVE, **_named(route))
     return [_read(row) for row in rows]
+
+
+def keys_in_use() -> Txn[frozenset[str]]:
+    """The keys that seal active secrets: a process that receives needs each of them."""
+    return frozenset(row[0] for row in (yield from fetch(KEYS_IN_USE)))
 
 
 def add(new: NewSecret) -> Txn[list[StoredSecret] | Exhausted]:

@@ -13,7 +13,6 @@ import structlog
 from doonce.base.digests import digest_bytes
 from doonce.base.errors import DoonceError, MissingOrDenied
 from doonce.base.ids import new_id, new_token
-from doonce.base.keys import frame
 from doonce.base.secrets import Secret
 from doonce.catalog.service import Views
 from doonce.catalog.webhooks import Redelivery, Webhook
@@ -21,9 +20,10 @@ from doonce.db.clock import boottime_ns
 from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
-from doonce.ingress import headers, secrets, store, tallies
+from doonce.ingress import bodies, headers, secrets, store, tallies
 from doonce.ingress.model import Delivery, Reason, Verified
-from doonce.ingress.receipts import Arrival, Receipt, RouteKey, Sealed, identity_of
+from doonce.ingress.receipts import Arrival, Fate, Receipt, RouteKey, Sealed, body_place, identity_of
+from doonce.ingress.rewrapping import rewrap
 from doonce.ingress.secrets import NewSecret, StoredSecret
 from doonce.ingress.tallies import Tally
 from doonce.ingress.verify import OpenVerifier, open_verifier
@@ -46,7 +46,8 @@ class IngressSettings:
     `in_flight_max`: deliveries read or committed at once, beyond which the next is shed with its provider's declared
     answer. `read_seconds`: for a body to arrive. `routes_every_ms`: how soon a publication or a secret made by another
     process counts here. `routes_max`: opened routes in memory, those that do not exist among them. `tally_seconds`: how
-    soon what was turned away is durable.
+    soon what was turned away is durable. `bodies_kept_us`: how long a raw body can be read and derived from again; its
+    receipt stays.
     """
 
     in_flight_max: int = 256
@@ -54,6 +55,7 @@ class IngressSettings:
     routes_every_ms: int = 1_000
     routes_max: int = 1_024
     tally_seconds: float = 1.0
+    bodies_kept_us: int = 2_592_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class Ingress:
         self._openings: dict[RouteKey, asyncio.Task[OpenRoute | None]] = {}
         self._rejections: dict[RouteKey, Counter[str]] = {}
         self._losses: Counter[RouteKey] = Counter()
+        self._unseen: dict[RouteKey, Counter[str]] = {}
         self._receipts: Committer[Arrival, Receipt] = Committer(
             database,
             store.receive,
@@ -161,14 +164,33 @@ class Ingress:
             )
         )
         self._observer.delivered(receipt.fate.value)
+        if receipt.fate is Fate.QUARANTINED:
+            log.warning("a delivery is quarantined", receipt=receipt.receipt_id, webhook=route.key.webhook)
         return receipt
 
     async def body(self, receipt_id: str) -> bytes:
-        """The raw body of a receipt; raises `MissingOrDenied`, or `Unavailable` when it does not open."""
-        found = (await self._database.read(store.load_all, [receipt_id])).get(receipt_id)
-        if found is None:
-            raise MissingOrDenied(f"there is no receipt {receipt_id}")
-        return self._vault.open_bytes(body_place(receipt_id), found.sealed.raw, found.sealed.key_id)
+        """The raw body of a receipt, a quarantined one's too.
+
+        Raises `MissingOrDenied` when there is none or its time is over, `Unavailable` when it does not open.
+        """
+        sealed = await self._database.read(bodies.sealed_body, receipt_id)
+        if sealed is None:
+            raise MissingOrDenied(
+                "this receipt has no body any more", hint="bodies are erased after ingress.bodies_kept_us"
+            )
+        return self._vault.open_bytes(body_place(receipt_id), sealed.raw, sealed.key_id)
+
+    async def erase_bodies(self, rows_max: int) -> int:
+        """Erase bodies whose time is over, at most so many of each kind; how many it was."""
+        asked = bodies.Erase(self.settings.bodies_kept_us, rows_max)
+        return await self._database.transact(bodies.erase, asked)
+
+    async def rewrap(self) -> int:
+        """Seal every secret and body with the ring's current key; returns how many. Can be stopped and run again."""
+        done = 0
+        for shelf in (bodies.SECRETS, bodies.RECEIPTS, bodies.QUARANTINED):
+            done += await rewrap(self._database, self._vault, shelf)
+        return done
 
     async def add_secret(self, key: RouteKey, secret: Secret, *, alone: bool) -> list[StoredSecret]:
         """Make a secret of a published route active; `alone` ends the others.
@@ -188,17 +210,47 @@ class Ingress:
             raise added
         return added
 
-    def turned_away(self, route: OpenRoute | None, reason: str, *, lost: bool) -> None:
-        """Count a delivery that got no receipt; `lost`: it may have been a true one (PROTOCOL I4)."""
+    def turned_away(
+        self, route: OpenRoute | None, reason: str, *, lost: bool, unseen: RouteKey | None = None
+    ) -> None:
+        """Count a delivery that got no receipt; `lost`: it may have been a true one (PROTOCOL I4).
+
+        `unseen` names the route where this process has never opened it; whether there is one is found out when the
+        counts are made durable. Of such names `routes_max` are kept, since anybody can make them up.
+        """
         self._observer.turned_away(reason)
         if route is None:
+            if lost and unseen is not None and self._has_room_for(unseen):
+                self._unseen.setdefault(unseen, Counter())[reason] += 1
             return
         self._rejections.setdefault(route.key, Counter())[reason] += 1
         if lost and route.webhook.redelivery is Redelivery.NONE:
             self._losses[route.key] += 1
 
+    def _has_room_for(self, key: RouteKey) -> bool:
+        if key in self._unseen or len(self._unseen) < self.settings.routes_max:
+            return True
+        log.warning("a loss is not counted: too many routes that were never opened here", webhook=key.webhook)
+        return False
+
+    async def _look_at_unseen(self) -> None:
+        """Count what was lost at routes that nobody had opened here, now that it can be asked which there are."""
+        for key in tuple(self._unseen):
+            try:
+                route = await self.route(key)
+            except (DoonceError, DatabaseFault) as error:
+                log.warning("a route that was never opened here is not known yet", error=str(error))
+                continue
+            counts = self._unseen.pop(key)
+            if route is None:
+                continue
+            self._rejections.setdefault(key, Counter()).update(counts)
+            if route.webhook.redelivery is Redelivery.NONE:
+                self._losses[key] += counts.total()
+
     async def flush_tallies(self) -> None:
         """Make what was turned away durable; what cannot be written now is kept for the next time."""
+        await self._look_at_unseen()
         rejections, self._rejections = self._rejections, {}
         losses, self._losses = self._losses, Counter()
         if not rejections:
@@ -246,11 +298,6 @@ class Ingress:
         if webhook is None:
             raise MissingOrDenied("no published binding receives this webhook", hint="publish one that does")
         return webhook, (view.document.routes or {})[key.webhook].url, view.digest
-
-
-def body_place(receipt_id: str) -> str:
-    """What a receipt's body is sealed for."""
-    return frame("ingress_body", receipt_id)
 
 
 def _look_at(done: asyncio.Task[OpenRoute | None]) -> None:

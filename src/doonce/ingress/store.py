@@ -120,12 +120,13 @@ def _quarantine(arrivals: Sequence[Arrival], now_us: int) -> Txn[dict[tuple[str,
         return {}
     rows = [
         (
-            a.identity, int(a.body_digest[len(PREFIX) : len(PREFIX) + 8], 16) % QUARANTINE_SLOTS, a.receipt_id,
-            a.body_digest, a.sealed.raw, a.sealed.key_id, now_us,
+            a.identity, int(a.body_digest[len(PREFIX) : len(PREFIX) + 8], 16) % QUARANTINE_SLOTS, *a.route.parts,
+            a.receipt_id, a.secret_id, a.signed_at, a.body_digest, a.body_bytes, a.sealed.raw, a.sealed.key_id, now_us,
         )
         for a in arrivals
     ]  # fmt: skip
-    yield from insert_many(ingress_quarantine, QUARANTINE_COLUMNS, sorted(rows), skip_conflicts=True)
+    in_order = sorted(rows, key=lambda row: row[:2])
+    yield from insert_many(ingress_quarantine, QUARANTINE_COLUMNS, in_order, skip_conflicts=True)
     stored = yield from fetch(QUARANTINED, keys=[(key,) for key in sorted({a.identity for a in arrivals})])
     return {(row["identity"], row["body_digest"]): row["receipt_id"] for row in stored}
 
@@ -140,7 +141,7 @@ def _receipt(
 
 
 def load_all(ids: Iterable[str]) -> Txn[dict[str, StoredReceipt]]:
-    """Receipts by id; they never change, so a plain read is enough."""
+    """Receipts by id, for work that is live: nothing of them changes meanwhile, so a plain read is enough."""
     wanted = sorted(set(ids))
     rows = (yield from fetch(LOAD, ids=[(receipt_id,) for receipt_id in wanted])) if wanted else []
     return {row["id"]: _stored(row) for row in rows}
@@ -153,7 +154,7 @@ def _stored(row: Row) -> StoredReceipt:
         view_digest=row["view_digest"],
         identity=row["identity"],
         body_digest=row["body_digest"],
-        sealed=Sealed(bytes(row["sealed"]), row["key_id"]),
+        sealed=Sealed(bytes(row["sealed"]), row["key_id"]) if row["sealed"] is not None else None,
         received_at=row["received_at"],
     )
 

@@ -1,10 +1,21 @@
-"""Tables of ingress. A receipt never changes; its identity outlives it, so that a late redelivery is still known."""
+"""Tables of ingress. A receipt never changes, but that its body is emptied after a time of its own.
+
+Its identity and its digests stay for ever, so that a redelivery is still known however late it comes (PROTOCOL I3).
+"""
 
 from __future__ import annotations
+
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from doonce.db.schema import BODY, COUNT, IDENTITY, MICROSECONDS, metadata
+
+KEPT: Final[dict[str, Any]] = {
+    "postgresql_where": sa.text("sealed IS NOT NULL"),
+    "sqlite_where": sa.text("sealed IS NOT NULL"),
+}
+"""Of an index that has only the rows whose body is still there."""
 
 webhook_secret = sa.Table(
     "webhook_secret",
@@ -46,21 +57,31 @@ ingress_receipt = sa.Table(
     sa.Column("signed_at", MICROSECONDS),
     sa.Column("body_digest", IDENTITY, nullable=False),
     sa.Column("body_bytes", COUNT, nullable=False),
-    sa.Column("sealed", BODY, nullable=False),
+    sa.Column("sealed", BODY),
     sa.Column("key_id", IDENTITY, nullable=False),
     sa.Column("received_at", MICROSECONDS, nullable=False),
+    sa.Index("ingress_receipt_body", "received_at", "id", **KEPT),
 )
+"""`sealed` is emptied when the body's time is over; `ingress_receipt_body` has the receipts that still hold one."""
 
 ingress_quarantine = sa.Table(
     "ingress_quarantine",
     metadata,
     sa.Column("identity", IDENTITY, primary_key=True),
     sa.Column("slot", COUNT, primary_key=True, autoincrement=False),
-    sa.Column("receipt_id", IDENTITY, nullable=False),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("capability", IDENTITY, nullable=False),
+    sa.Column("webhook", IDENTITY, nullable=False),
+    sa.Column("receipt_id", IDENTITY, nullable=False, unique=True),
+    sa.Column("secret_id", IDENTITY, nullable=False),
+    sa.Column("signed_at", MICROSECONDS),
     sa.Column("body_digest", IDENTITY, nullable=False),
-    sa.Column("sealed", BODY, nullable=False),
+    sa.Column("body_bytes", COUNT, nullable=False),
+    sa.Column("sealed", BODY),
     sa.Column("key_id", IDENTITY, nullable=False),
     sa.Column("received_at", MICROSECONDS, nullable=False),
+    sa.Index("ingress_quarantine_body", "received_at", "receipt_id", **KEPT),
 )
 """Other bodies under an identity that has its receipt, at most `QUARANTINE_SLOTS` of them."""
 
@@ -90,5 +111,7 @@ ingress_gap = sa.Table(
     sa.Column("opened_at", MICROSECONDS, nullable=False),
     sa.Column("last_at", MICROSECONDS, nullable=False),
     sa.Column("closed_at", MICROSECONDS),
+    sa.Column("closed_by", IDENTITY),
+    sa.Column("reason", IDENTITY),
 )
 """Time in which deliveries of a route may have been lost for good (PROTOCOL I4); at most one is open for each route."""

@@ -10,17 +10,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from doonce.base.keys import frame
 from doonce.base.records import Record
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
+from doonce.ingress.gaps import ROUTE, lock_name
 from doonce.ingress.receipts import RouteKey
 from doonce.ingress.tables import ingress_gap, ingress_rejection
 
 REJECTION_COLUMNS = tuple(column.name for column in ingress_rejection.c)
 GAP_COLUMNS = tuple(column.name for column in ingress_gap.c)
-ROUTE = ("org", "installation", "capability", "webhook")
+STILL_OPEN = (None, None, None)
+"""When, by whom and why a gap was closed."""
 
 
 class Tally(Record, frozen=True):
@@ -76,7 +77,7 @@ def note(tallies: list[Tally]) -> Txn[None]:
 
     A rerun after a commit whose result is not known counts twice: a count too high alarms, one too low hides.
     """
-    yield from lock_exclusive(frame("ingress_tally", *tally.route.parts) for tally in tallies)
+    yield from lock_exclusive(lock_name(tally.route) for tally in tallies)
     now_us = yield from clock()
     counted = [
         (*tally.route.parts, reason, count)
@@ -95,7 +96,7 @@ def note(tallies: list[Tally]) -> Txn[None]:
     opened = {parts: row for parts, row in latest.items() if row["closed_at"] is None}
     wider = [(*parts, row["sequence"], lossy[parts]) for parts, row in opened.items()]  # type: ignore[index]  # four
     fresh = [
-        (*parts, latest[parts]["sequence"] + 1 if parts in latest else 1, losses, now_us, now_us, None)
+        (*parts, latest[parts]["sequence"] + 1 if parts in latest else 1, losses, now_us, now_us, *STILL_OPEN)
         for parts, losses in sorted(lossy.items())
         if parts not in opened
     ]

@@ -1,7 +1,7 @@
 """Replay: dead work is worked once more as a new item that names the old one; the old one stays as it is.
 
-Only for work whose every run may be repeated. A completion is idempotent by command, and a reconciliation only looks;
-an effect is neither, so it is never replayed here (PROTOCOL W6).
+Only for work whose every run may be repeated. A completion is idempotent by command, a derivation by the identities of
+its events, and a reconciliation only looks; an effect is none of these, so it is never replayed here (PROTOCOL W6).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from doonce.work.items import READ_COLUMNS, lock_items, read_item
 from doonce.work.model import TERMINAL, Item, NewItem, State
 from doonce.work.tables import work_item
 
-REPLAYABLE: Final = frozenset({Family.COMPLETION.value, Family.RECONCILE.value})
+REPLAYABLE: Final = frozenset(family.value for family in (Family.COMPLETION, Family.RECONCILE, Family.EVENT))
 
 
 def _successor(dialect: Dialect) -> sa.Select[Any]:

@@ -12,7 +12,7 @@ IN_FLIGHT = "call.in_flight"
 
 WORKER_OPERATIONS = (
     "claim_and_prepare", "mark", "finish", "renew", "claim_questions", "prepare_probe", "resolve", "append_evidence",
-    "claim_completions", "settle", "sweep",
+    "claim_completions", "settle", "sweep", "erase",
 )  # fmt: skip
 """The durable commits of a working process."""
 
@@ -24,8 +24,8 @@ RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations")
 
 OPERATOR_OPERATIONS = frozenset(
     {
-        "add", "adopt", "_adopt", "append", "cancel", "connect", "disconnect", "_examine", "issue", "publish",
-        "reconnect", "replay", "revoke", "rotate",
+        "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "issue", "publish",
+        "reconnect", "replace", "replay", "revoke", "rotate",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""

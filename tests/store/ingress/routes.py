@@ -77,7 +77,7 @@ BINDING = {
 }
 
 TABLES = {
-    table.name: Statement(f"test.all_{table.name}", lambda dialect, table=table: sa.select(table))
+    table.name: Statement(f"test.ingress.all_{table.name}", lambda dialect, table=table: sa.select(table))
     for table in (event, ingress_gap, ingress_quarantine, ingress_receipt, ingress_rejection, work_item)
 }
 

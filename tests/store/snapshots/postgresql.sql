@@ -204,6 +204,21 @@ WHERE webhook_secret.org = $1::VARCHAR COLLATE "C" AND webhook_secret.installati
 ORDER BY webhook_secret.created_at DESC, webhook_secret.id DESC;
 -- the_org, the_installation, the_capability, the_webhook
 
+-- ingress.at_rest
+SELECT ingress_receipt.id
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id)) AND NOT (EXISTS (SELECT *
+FROM work_item
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN ($2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C"))));
+-- ids[0], 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- ingress.close_gap
+UPDATE ingress_gap
+SET closed_at=$1::BIGINT, closed_by=$2::VARCHAR COLLATE "C", reason=$3::VARCHAR COLLATE "C"
+WHERE ingress_gap.org = $4::VARCHAR COLLATE "C" AND ingress_gap.installation = $5::VARCHAR COLLATE "C" AND ingress_gap.capability = $6::VARCHAR COLLATE "C" AND ingress_gap.webhook = $7::VARCHAR COLLATE "C" AND ingress_gap.sequence = $8::BIGINT AND ingress_gap.closed_at IS NULL;
+-- now_us, who, why, the_org, the_installation, the_capability, the_webhook, the_sequence
+
 -- ingress.count_rejections
 UPDATE ingress_rejection
 SET count=(ingress_rejection.count + counted.more), last_at=$1::BIGINT
@@ -217,12 +232,38 @@ SET sealed=$1::BYTEA, ended_at=$2::BIGINT
 WHERE webhook_secret.org = $3::VARCHAR COLLATE "C" AND webhook_secret.installation = $4::VARCHAR COLLATE "C" AND webhook_secret.capability = $5::VARCHAR COLLATE "C" AND webhook_secret.webhook = $6::VARCHAR COLLATE "C" AND webhook_secret.id = $7::VARCHAR COLLATE "C" AND webhook_secret.ended_at IS NULL;
 -- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
 
+-- ingress.erase_quarantined
+UPDATE ingress_quarantine
+SET sealed=$1::BYTEA
+WHERE ingress_quarantine.receipt_id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- nothing, ids[0]
+
+-- ingress.erase_receipts
+UPDATE ingress_receipt
+SET sealed=$1::BYTEA
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- nothing, ids[0]
+
+-- ingress.gap
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C" AND ingress_gap.capability = $3::VARCHAR COLLATE "C" AND ingress_gap.webhook = $4::VARCHAR COLLATE "C" AND ingress_gap.sequence = $5::BIGINT;
+-- the_org, the_installation, the_capability, the_webhook, the_sequence
+
 -- ingress.gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
 FROM ingress_gap
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS routes(org, installation, capability, webhook) ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
 ORDER BY ingress_gap.sequence;
 -- routes[0], routes[1], routes[2], routes[3]
+
+-- ingress.keys_in_use
+SELECT DISTINCT webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.ended_at IS NULL;
+-- no parameters
 
 -- ingress.load
 SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
@@ -242,6 +283,49 @@ ORDER BY ingress_identity.identity
 FOR UPDATE OF ingress_identity;
 -- keys[0]
 
+-- ingress.lock_receipts
+SELECT ingress_receipt.id, CASE WHEN (ingress_receipt.sealed IS NULL) THEN $1::INTEGER ELSE $2::INTEGER END AS kept
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM unnest(CAST($3::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY ingress_receipt.id
+FOR UPDATE;
+-- 0, 1, ids[0]
+
+-- ingress.old_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.sealed IS NOT NULL AND ingress_quarantine.received_at < $1::BIGINT
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT $2::BIGINT;
+-- before_us, rows
+
+-- ingress.old_receipts
+SELECT ingress_receipt.id
+FROM ingress_receipt
+WHERE ingress_receipt.sealed IS NOT NULL AND ingress_receipt.received_at < $1::BIGINT AND NOT (EXISTS (SELECT *
+FROM work_item
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN ($3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C"))))
+ORDER BY ingress_receipt.received_at, ingress_receipt.id
+LIMIT $2::BIGINT;
+-- before_us, rows, 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- ingress.open_gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT $1::INTEGER;
+-- 500
+
+-- ingress.open_gaps_in_scope
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C"
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT $3::INTEGER;
+-- the_org, the_installation, 500
+
 -- ingress.quarantined
 SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
 FROM ingress_quarantine
@@ -254,6 +338,18 @@ SELECT ingress_rejection.org, ingress_rejection.installation, ingress_rejection.
 FROM ingress_rejection
 ORDER BY ingress_rejection.last_at DESC;
 -- no parameters
+
+-- ingress.sealed
+SELECT ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt
+WHERE ingress_receipt.id = $1::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL;
+-- the_receipt
+
+-- ingress.sealed_quarantined
+SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id = $1::VARCHAR COLLATE "C" AND ingress_quarantine.sealed IS NOT NULL;
+-- the_receipt
 
 -- ingress.widen_gaps
 UPDATE ingress_gap
@@ -481,6 +577,51 @@ ORDER BY effect_attempt.prepared_at, effect_attempt.id
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.event_by_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY event.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.event_by_id_in_scope
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND event.org = $2::VARCHAR COLLATE "C" AND event.installation = $3::VARCHAR COLLATE "C"
+ORDER BY event.id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.event_by_receipt_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.receipt_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY event.position
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.event_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > $1::VARCHAR COLLATE "C"
+ORDER BY event.id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.event_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > $4::VARCHAR COLLATE "C"
+ORDER BY event.id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
 -- operate.handoff_by_key
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -526,6 +667,111 @@ ORDER BY handoff_conflict.recorded_at
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.ingress_identity_by_identity
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
+FROM ingress_identity
+WHERE ingress_identity.identity IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_identity.identity
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_quarantine_by_identity
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.identity IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_quarantine_by_receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_quarantine.receipt_id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_quarantine_by_receipt_id_in_scope
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_quarantine.org = $2::VARCHAR COLLATE "C" AND ingress_quarantine.installation = $3::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.ingress_quarantine_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $1::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.ingress_quarantine_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $4::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.ingress_receipt_by_id
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_receipt.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_receipt_by_id_in_scope
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_receipt.org = $2::VARCHAR COLLATE "C" AND ingress_receipt.installation = $3::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.ingress_receipt_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > $1::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id DESC
+LIMIT $2::BIGINT) AS looked_at;
+-- after, rows
+
+-- operate.ingress_receipt_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = $1::VARCHAR COLLATE "C" AND looked_at.installation = $2::VARCHAR COLLATE "C") THEN $3::INTEGER END) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > $4::VARCHAR COLLATE "C"
+ORDER BY ingress_receipt.id DESC
+LIMIT $5::BIGINT) AS looked_at;
+-- the_org, the_installation, 1, after, rows
+
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $1::INTEGER;
+-- 20
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = $1::VARCHAR COLLATE "C" AND ingress_quarantine.installation = $2::VARCHAR COLLATE "C"
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT $3::INTEGER;
+-- the_org, the_installation, 20
+
 -- operate.oldest
 SELECT min((SELECT work_ready.due
 FROM work_ready
@@ -570,6 +816,21 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND remote_link.org =
 ORDER BY remote_link.id
 LIMIT $4::INTEGER;
 -- wanted[0], the_org, the_installation, 500
+
+-- operate.turned_away
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- no parameters
+
+-- operate.turned_away_in_scope
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+WHERE ingress_rejection.org = $1::VARCHAR COLLATE "C" AND ingress_rejection.installation = $2::VARCHAR COLLATE "C"
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- the_org, the_installation
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN ($5::VARCHAR COLLATE "C", $6::VARCHAR COLLATE "C", $7::VARCHAR COLLATE "C", $8::VARCHAR COLLATE "C")) THEN $1::INTEGER ELSE $2::INTEGER END) AS min_1
@@ -708,6 +969,62 @@ JOIN principal ON principal.id = token_version.principal_id AND principal.curren
 WHERE token_version.sealed IS NOT NULL AND token_version.key_id != $2::VARCHAR COLLATE "C"
 ORDER BY token_version.principal_id;
 -- 'connected', key
+
+-- rewrap.event_page
+SELECT event.id AS name, event.sealed, event.key_id
+FROM event
+WHERE event.id > $1::VARCHAR COLLATE "C" AND event.key_id != $2::VARCHAR COLLATE "C" AND event.sealed IS NOT NULL
+ORDER BY event.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.event_replace
+UPDATE event
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE event.id = $3::VARCHAR COLLATE "C" AND event.key_id = $4::VARCHAR COLLATE "C" AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_quarantine_page
+SELECT ingress_quarantine.receipt_id AS name, ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > $1::VARCHAR COLLATE "C" AND ingress_quarantine.key_id != $2::VARCHAR COLLATE "C" AND ingress_quarantine.sealed IS NOT NULL
+ORDER BY ingress_quarantine.receipt_id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.ingress_quarantine_replace
+UPDATE ingress_quarantine
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE ingress_quarantine.receipt_id = $3::VARCHAR COLLATE "C" AND ingress_quarantine.key_id = $4::VARCHAR COLLATE "C" AND ingress_quarantine.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_receipt_page
+SELECT ingress_receipt.id AS name, ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt
+WHERE ingress_receipt.id > $1::VARCHAR COLLATE "C" AND ingress_receipt.key_id != $2::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL
+ORDER BY ingress_receipt.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.ingress_receipt_replace
+UPDATE ingress_receipt
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE ingress_receipt.id = $3::VARCHAR COLLATE "C" AND ingress_receipt.key_id = $4::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.webhook_secret_page
+SELECT webhook_secret.id AS name, webhook_secret.sealed, webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.id > $1::VARCHAR COLLATE "C" AND webhook_secret.key_id != $2::VARCHAR COLLATE "C" AND webhook_secret.sealed IS NOT NULL
+ORDER BY webhook_secret.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.webhook_secret_replace
+UPDATE webhook_secret
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE webhook_secret.id = $3::VARCHAR COLLATE "C" AND webhook_secret.key_id = $4::VARCHAR COLLATE "C" AND webhook_secret.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
 
 -- trust.by_hash
 SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at

@@ -220,6 +220,22 @@ WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_sec
 ORDER BY webhook_secret.created_at DESC, webhook_secret.id DESC;
 -- the_org, the_installation, the_capability, the_webhook
 
+-- ingress.at_rest
+SELECT ingress_receipt.id
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids) AND NOT (EXISTS (SELECT *
+FROM work_item
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN (?, ?, ?, ?))));
+-- ids (rows as JSON), 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- ingress.close_gap
+UPDATE ingress_gap
+SET closed_at=?, closed_by=?, reason=?
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ? AND ingress_gap.closed_at IS NULL;
+-- now_us, who, why, the_org, the_installation, the_capability, the_webhook, the_sequence
+
 -- ingress.count_rejections
 UPDATE ingress_rejection
 SET count=(ingress_rejection.count + counted.more), last_at=?
@@ -234,13 +250,41 @@ SET sealed=?, ended_at=?
 WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.id = ? AND webhook_secret.ended_at IS NULL;
 -- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
 
+-- ingress.erase_quarantined
+UPDATE ingress_quarantine
+SET sealed=?
+WHERE ingress_quarantine.receipt_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- nothing, ids (rows as JSON)
+
+-- ingress.erase_receipts
+UPDATE ingress_receipt
+SET sealed=?
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- nothing, ids (rows as JSON)
+
+-- ingress.gap
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ?;
+-- the_org, the_installation, the_capability, the_webhook, the_sequence
+
 -- ingress.gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
 FROM ingress_gap
 JOIN (SELECT json_extract(routes_json.value, '$[0]') AS org, json_extract(routes_json.value, '$[1]') AS installation, json_extract(routes_json.value, '$[2]') AS capability, json_extract(routes_json.value, '$[3]') AS webhook
 FROM json_each(?) AS routes_json) AS routes ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
 ORDER BY ingress_gap.sequence;
 -- routes (rows as JSON)
+
+-- ingress.keys_in_use
+SELECT DISTINCT webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.ended_at IS NULL;
+-- no parameters
 
 -- ingress.load
 SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
@@ -261,6 +305,49 @@ FROM json_each(?) AS keys_json) AS keys)
 ORDER BY ingress_identity.identity;
 -- keys (rows as JSON)
 
+-- ingress.lock_receipts
+SELECT ingress_receipt.id, CASE WHEN (ingress_receipt.sealed IS NULL) THEN ? ELSE ? END AS kept
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY ingress_receipt.id;
+-- 0, 1, ids (rows as JSON)
+
+-- ingress.old_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.sealed IS NOT NULL AND ingress_quarantine.received_at < ?
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT ? OFFSET ?;
+-- before_us, rows, 0
+
+-- ingress.old_receipts
+SELECT ingress_receipt.id
+FROM ingress_receipt
+WHERE ingress_receipt.sealed IS NOT NULL AND ingress_receipt.received_at < ? AND NOT (EXISTS (SELECT *
+FROM work_item
+WHERE work_item.subject_id = ingress_receipt.id AND (work_item.state NOT IN (?, ?, ?, ?))))
+ORDER BY ingress_receipt.received_at, ingress_receipt.id
+LIMIT ? OFFSET ?;
+-- before_us, 'cancelled', 'dead', 'skipped', 'succeeded', rows, 0
+
+-- ingress.open_gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT ? OFFSET ?;
+-- 500, 0
+
+-- ingress.open_gaps_in_scope
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = ? AND ingress_gap.installation = ?
+ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
+LIMIT ? OFFSET ?;
+-- the_org, the_installation, 500, 0
+
 -- ingress.quarantined
 SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
 FROM ingress_quarantine
@@ -274,6 +361,18 @@ SELECT ingress_rejection.org, ingress_rejection.installation, ingress_rejection.
 FROM ingress_rejection
 ORDER BY ingress_rejection.last_at DESC;
 -- no parameters
+
+-- ingress.sealed
+SELECT ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt
+WHERE ingress_receipt.id = ? AND ingress_receipt.sealed IS NOT NULL;
+-- the_receipt
+
+-- ingress.sealed_quarantined
+SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id = ? AND ingress_quarantine.sealed IS NOT NULL;
+-- the_receipt
 
 -- ingress.widen_gaps
 UPDATE ingress_gap
@@ -521,6 +620,54 @@ ORDER BY effect_attempt.prepared_at, effect_attempt.id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
+-- operate.event_by_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY event.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.event_by_id_in_scope
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND event.org = ? AND event.installation = ?
+ORDER BY event.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.event_by_receipt_id
+SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
+FROM event
+WHERE event.receipt_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY event.position
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.event_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > ?
+ORDER BY event.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- after, rows, 0
+
+-- operate.event_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT event.org AS org, event.installation AS installation
+FROM event
+WHERE event.id > ?
+ORDER BY event.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows, 0
+
 -- operate.handoff_by_key
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -571,6 +718,117 @@ ORDER BY handoff_conflict.recorded_at
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
+-- operate.ingress_identity_by_identity
+SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
+FROM ingress_identity
+WHERE ingress_identity.identity IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_identity.identity
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_quarantine_by_identity
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.identity IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_quarantine.received_at, ingress_quarantine.receipt_id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_quarantine_by_receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_quarantine.receipt_id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_quarantine_by_receipt_id_in_scope
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.org, ingress_quarantine.installation, ingress_quarantine.capability, ingress_quarantine.webhook, ingress_quarantine.receipt_id, ingress_quarantine.secret_id, ingress_quarantine.signed_at, ingress_quarantine.body_digest, ingress_quarantine.body_bytes, ingress_quarantine.sealed, ingress_quarantine.key_id, ingress_quarantine.received_at
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND ingress_quarantine.org = ? AND ingress_quarantine.installation = ?
+ORDER BY ingress_quarantine.receipt_id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.ingress_quarantine_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- after, rows, 0
+
+-- operate.ingress_quarantine_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT ingress_quarantine.org AS org, ingress_quarantine.installation AS installation
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows, 0
+
+-- operate.ingress_receipt_by_id
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_receipt.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_receipt_by_id_in_scope
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+FROM ingress_receipt
+WHERE ingress_receipt.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND ingress_receipt.org = ? AND ingress_receipt.installation = ?
+ORDER BY ingress_receipt.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.ingress_receipt_count
+SELECT count(*) AS count_1, count(*) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > ?
+ORDER BY ingress_receipt.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- after, rows, 0
+
+-- operate.ingress_receipt_count_in_scope
+SELECT count(*) AS count_1, count(CASE WHEN (looked_at.org = ? AND looked_at.installation = ?) THEN ? END) AS count_2
+FROM (SELECT ingress_receipt.org AS org, ingress_receipt.installation AS installation
+FROM ingress_receipt
+WHERE ingress_receipt.id > ?
+ORDER BY ingress_receipt.id DESC
+LIMIT ? OFFSET ?) AS looked_at;
+-- the_org, the_installation, 1, after, rows, 0
+
+-- operate.newest_quarantined
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?;
+-- 20, 0
+
+-- operate.newest_quarantined_in_scope
+SELECT ingress_quarantine.receipt_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.org = ? AND ingress_quarantine.installation = ?
+ORDER BY ingress_quarantine.receipt_id DESC
+LIMIT ? OFFSET ?;
+-- the_org, the_installation, 20, 0
+
 -- operate.oldest
 SELECT min((SELECT work_ready.due
 FROM work_ready
@@ -620,6 +878,21 @@ FROM json_each(?) AS wanted_json) AS wanted) AND remote_link.org = ? AND remote_
 ORDER BY remote_link.id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.turned_away
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- no parameters
+
+-- operate.turned_away_in_scope
+SELECT ingress_rejection.reason, CAST(sum(ingress_rejection.count) AS BIGINT) AS sum_1, max(ingress_rejection.last_at) AS max_1
+FROM ingress_rejection
+WHERE ingress_rejection.org = ? AND ingress_rejection.installation = ?
+GROUP BY ingress_rejection.reason
+ORDER BY ingress_rejection.reason;
+-- the_org, the_installation
 
 -- operate.unresolved
 SELECT effect_attempt.id, effect_attempt.subject_id, effect_attempt.operation, effect_attempt.ended_at, effect_attempt.reason, effect.target_lane, min(CASE WHEN (looked_into.state IN (?, ?, ?, ?)) THEN ? ELSE ? END) AS min_1
@@ -764,6 +1037,62 @@ JOIN principal ON principal.id = token_version.principal_id AND principal.curren
 WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
 ORDER BY token_version.principal_id;
 -- 'connected', key
+
+-- rewrap.event_page
+SELECT event.id AS name, event.sealed, event.key_id
+FROM event
+WHERE event.id > ? AND event.key_id != ? AND event.sealed IS NOT NULL
+ORDER BY event.id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.event_replace
+UPDATE event
+SET sealed=?, key_id=?
+WHERE event.id = ? AND event.key_id = ? AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_quarantine_page
+SELECT ingress_quarantine.receipt_id AS name, ingress_quarantine.sealed, ingress_quarantine.key_id
+FROM ingress_quarantine
+WHERE ingress_quarantine.receipt_id > ? AND ingress_quarantine.key_id != ? AND ingress_quarantine.sealed IS NOT NULL
+ORDER BY ingress_quarantine.receipt_id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.ingress_quarantine_replace
+UPDATE ingress_quarantine
+SET sealed=?, key_id=?
+WHERE ingress_quarantine.receipt_id = ? AND ingress_quarantine.key_id = ? AND ingress_quarantine.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_receipt_page
+SELECT ingress_receipt.id AS name, ingress_receipt.sealed, ingress_receipt.key_id
+FROM ingress_receipt
+WHERE ingress_receipt.id > ? AND ingress_receipt.key_id != ? AND ingress_receipt.sealed IS NOT NULL
+ORDER BY ingress_receipt.id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.ingress_receipt_replace
+UPDATE ingress_receipt
+SET sealed=?, key_id=?
+WHERE ingress_receipt.id = ? AND ingress_receipt.key_id = ? AND ingress_receipt.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.webhook_secret_page
+SELECT webhook_secret.id AS name, webhook_secret.sealed, webhook_secret.key_id
+FROM webhook_secret
+WHERE webhook_secret.id > ? AND webhook_secret.key_id != ? AND webhook_secret.sealed IS NOT NULL
+ORDER BY webhook_secret.id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.webhook_secret_replace
+UPDATE webhook_secret
+SET sealed=?, key_id=?
+WHERE webhook_secret.id = ? AND webhook_secret.key_id = ? AND webhook_secret.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
 
 -- trust.by_hash
 SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at

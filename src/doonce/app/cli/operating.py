@@ -1,4 +1,4 @@
-"""Commands of the operator: status, show, cancel, resolve, replay, declare."""
+"""Commands of the operator: status, show, cancel, resolve, replay, declare, rewrap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from doonce.app.cli.options import AsJson, Deployment, opened
-from doonce.app.cli.output import console, print_facts, print_json, print_status, print_timeline
+from doonce.app.cli.output import console, print_facts, print_json, print_status, print_timeline, printable
 from doonce.app.operate.model import CommandView, Decision
 from doonce.app.operate.service import Operator
 from doonce.app.proof import declare_incarnation
@@ -35,22 +35,37 @@ async def status(*, deployment: Deployment = HERE, json: AsJson = False) -> None
         print_status(console(), found)
 
 
-async def show(what: str, /, *, deployment: Deployment = HERE, json: AsJson = False) -> None:
-    """The story of anything: each durable step with its time, id and reason.
+async def show(
+    what: str,
+    /,
+    *,
+    body: Annotated[
+        bool,
+        Parameter(negative="", help="Also the raw body of a delivery (ing_…). That it was read is logged."),
+    ] = False,
+    deployment: Deployment = HERE,
+    json: AsJson = False,
+) -> None:
+    """The story of anything: each durable step with its time, id and reason. No body, unless it is asked for.
 
     Parameters
     ----------
     what
-        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, lnk_…, prn_…), an application's outbox id, or a handoff key.
+        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, ing_…, evt_…, lnk_…, prn_…), an application's outbox id, or a handoff
+        key.
     """
     async with opened(deployment) as engine:
-        found = await Operator(engine).show(what)
+        operator = Operator(engine)
+        found = await operator.show(what)
+        raw = await operator.body(what, who=getpass.getuser()) if body else None
     if json:
-        print_json({"timelines": found})
+        print_json({"timelines": found} if raw is None else {"timelines": found, "body": raw})
         return
     out = console()
     for timeline in found:
         print_timeline(out, timeline)
+    if raw is not None:
+        out.print(printable(raw.raw), markup=False, soft_wrap=True)
 
 
 async def cancel(command: str, /, *, deployment: Deployment = HERE, json: AsJson = False) -> None:
@@ -88,23 +103,21 @@ async def resolve(
 
 
 async def replay(work: str, /, *, deployment: Deployment = HERE, json: AsJson = False) -> None:
-    """Tell an application once more what it could not be told in time, or look once more into an unknown outcome.
+    """Do dead work once more: tell an application, look into an unknown outcome, read a delivery.
 
     Parameters
     ----------
     work
-        The dead completion or reconciliation (wrk_…, `doonce show` has it). An effect is never run again: emit a new
-        intent.
+        The dead completion, reconciliation or derivation (wrk_…, `doonce show` has it), or the delivery's receipt
+        (ing_…). An effect is never run again: emit a new intent.
     """
     async with opened(deployment) as engine:
         view = await Operator(engine).replay(work)
     if json:
         print_json(view)
         return
-    print_facts(
-        console(),
-        {"work": view.work_id, "replays": view.replay_of, "family": view.family, "command": view.command_id},
-    )
+    about = {"receipt": view.receipt_id} if view.receipt_id else {"command": view.command_id}
+    print_facts(console(), {"work": view.work_id, "replays": view.replay_of, "family": view.family} | about)
 
 
 async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False) -> None:
@@ -127,6 +140,19 @@ async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, 
         print_json(facts)
     else:
         print_facts(console(), facts)
+
+
+async def rewrap(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
+    """Seal everything at rest with the current key of the key file, so that an older key can be taken out of it.
+
+    Beside running processes, which all need to have the new key by then; can be stopped and run again.
+    """
+    async with opened(deployment) as engine:
+        done = await engine.rewrap()
+    if json:
+        print_json(done)
+    else:
+        print_facts(console(), {name: str(count) for name, count in done.items()})
 
 
 def _print_command(view: CommandView, *, json: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from cyclopts import Group, Parameter
 
+from doonce.app import logs
 from doonce.app.config import load_settings
 from doonce.app.engine import Engine
 from doonce.app.opening import open_engine
@@ -50,6 +51,7 @@ class Deployment:
 async def opened(deployment: Deployment) -> AsyncIterator[Engine]:
     """An engine that works on nothing, over a database whose schema is right; closed afterwards."""
     settings = deployment.settings()
+    logs.configure(settings.log_format)
     engine = open_engine(settings)
     try:
         await prove_schema(engine)

@@ -74,6 +74,7 @@ def print_status(out: Console, status: Status) -> None:
             f"{family.oldest_due_us / 1e6:.1f} s",
         )
     out.print(table)
+    print_deliveries(out, status)
     if not status.unknown:
         out.print("no outcome is unknown")
         return
@@ -86,6 +87,36 @@ def print_status(out: Console, status: Status) -> None:
     out.print(
         "next: doonce show ATTEMPT, then doonce resolve ATTEMPT happened|not-happened|resend|superseded"
     )
+
+
+def printable(raw: bytes) -> str:
+    """Somebody else's bytes as text that does nothing to a terminal."""
+    text = raw.decode("utf-8", "backslashreplace")
+    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+
+
+def print_deliveries(out: Console, status: Status) -> None:
+    """How receiving stands."""
+    found = status.deliveries
+    more = ", counted up to a bound" if found.bounded else ""
+    out.print(
+        f"[bold]received[/bold]  {found.received} deliveries and {found.events} events in a day, "
+        f"{found.quarantined} quarantined{more}"
+    )
+    if found.turned_away:
+        reasons = ", ".join(f"{one.reason} {one.count}" for one in found.turned_away)
+        out.print(f"[bold]refused[/bold]   {escape(reasons)}", soft_wrap=True)
+    for receipt_id in found.newest_quarantined:
+        out.print(f"  {receipt_id}  [red]quarantined[/red]", soft_wrap=True)
+    for gap in status.gaps:
+        where = f"{gap.org} / {gap.installation} / {gap.capability} / {gap.webhook}"
+        out.print(
+            f"[bold yellow]gap {gap.sequence}[/bold yellow]  {escape(where)}  {gap.losses} may be lost, "
+            f"{when(gap.opened_at_us)} to {when(gap.last_at_us)}",
+            soft_wrap=True,
+        )
+    if status.gaps:
+        out.print("next: find at the provider what is missing, then doonce gap close")
 
 
 def print_facts(out: Console, facts: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cyclopts import App, CycloptsError, Group
 
-from doonce.app.cli import installing, operating, running, webhooks
+from doonce.app.cli import gaps, installing, operating, running, webhooks
 from doonce.app.cli.options import CONNECTING, OPERATING, PROVING, RUNNING
 from doonce.base.errors import DoonceError, ErrorClass
 from doonce.db.faults import CommitUnknown, DatabaseFault
@@ -72,6 +72,7 @@ COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
             operating.resolve,
             operating.replay,
             operating.declare,
+            operating.rewrap,
         ),
     ),
 )
@@ -79,6 +80,7 @@ for group, commands in COMMANDS:
     for command in commands:
         app.command(command, group=group)
 app.command(installing.credential_app)
+app.command(gaps.gap_app)
 app.command(  # by its path: it stands above this folder, and is loaded only when it is run
     "doonce.conformance.command:conformance",
     group=PROVING,

@@ -16,7 +16,7 @@ FRESH_NS = 1_000_000_000
 
 
 class Gauges:
-    """Depth, age and unknown outcomes of the deployment, and this process's readiness."""
+    """Depth, age, unknown outcomes and gaps of the deployment, and this process's readiness."""
 
     def __init__(self, metrics: Metrics, operator: Operator) -> None:
         self._metrics = metrics
@@ -32,6 +32,7 @@ class Gauges:
         self._read_at_ns = now_ns
         try:
             counted = await self._operator.counts()
+            gaps = await self._operator.gaps()
         except (DoonceError, DatabaseFault) as error:
             log.warning("metrics.not_counted", error=str(error))
             return
@@ -39,3 +40,4 @@ class Gauges:
             self._metrics.depth.labels(family.family).set(family.waiting)
             self._metrics.age.labels(family.family).set(family.oldest_due_us / 1e6)
         self._metrics.unknown.set(len(counted.unresolved))
+        self._metrics.gaps.set(len(gaps))

@@ -58,12 +58,22 @@ class CommandView(Shown, frozen=True, kw_only=True):
 
 
 class ReplayView(Shown, frozen=True, kw_only=True):
-    """What took the place of a dead work item."""
+    """What took the place of a dead work item, and the command, the event or the receipt that it is about."""
 
     work_id: str
     replay_of: str
     family: str
-    command_id: str
+    command_id: str = ""
+    event_id: str = ""
+    receipt_id: str = ""
+
+
+class BodyView(Shown, frozen=True, kw_only=True):
+    """The raw body of one delivery, byte for byte; JSON has it in base64."""
+
+    receipt_id: str
+    digest: str
+    raw: bytes
 
 
 class FamilyStatus(Shown, frozen=True, kw_only=True):
@@ -90,6 +100,50 @@ class Unresolved(Shown, frozen=True, kw_only=True):
     lane: str | None
 
 
+class TurnedAway(Shown, frozen=True, kw_only=True):
+    """Deliveries that got no receipt, for one reason, since the first one there was."""
+
+    reason: str
+    count: int
+    last_at_us: int
+
+
+class GapView(Shown, frozen=True, kw_only=True):
+    """Time in which deliveries of one route may have been lost for good (PROTOCOL I4)."""
+
+    org: str
+    installation: str
+    capability: str
+    webhook: str
+    sequence: int
+    losses: int
+    opened_at_us: int
+    last_at_us: int
+    closed_at_us: int | None = None
+    closed_by: str | None = None
+    reason: str | None = None
+
+
+class Gaps(Shown, frozen=True, kw_only=True):
+    """Open gaps, the oldest first, up to a bound."""
+
+    gaps: tuple[GapView, ...]
+
+
+class DeliveryStatus(Shown, frozen=True, kw_only=True):
+    """How receiving stands. `received` and `events` are of the last day; `bounded`: one of the counts is a bound.
+
+    `quarantined` are other bodies under a known delivery id, of any time; `newest_quarantined` names some of them.
+    """
+
+    received: int
+    events: int
+    quarantined: int
+    newest_quarantined: tuple[str, ...]
+    bounded: bool
+    turned_away: tuple[TurnedAway, ...]
+
+
 class Status(Shown, frozen=True, kw_only=True):
     """How a deployment stands. `unknown` has the oldest ones, up to a bound; `unknown_more`: there are more."""
 
@@ -99,6 +153,8 @@ class Status(Shown, frozen=True, kw_only=True):
     families: tuple[FamilyStatus, ...]
     unknown: tuple[Unresolved, ...]
     unknown_more: bool
+    deliveries: DeliveryStatus
+    gaps: tuple[GapView, ...]
 
 
 class Decision(str, Enum):
@@ -178,7 +234,7 @@ def moments_of(story: Story) -> tuple[Moment, ...]:
     """Every durable step of a story, oldest first; ties keep the order in which one transaction wrote them."""
     found = [*_admission(story)]
     for item in story.items:
-        found += _work(item)
+        found += work_moments(item)
     for attempt in story.attempts:
         found += _attempt(attempt)
     found += [
@@ -232,7 +288,8 @@ def _admission(story: Story) -> Iterable[Moment]:
         )
 
 
-def _work(item: Row) -> Iterable[Moment]:
+def work_moments(item: Row) -> Iterable[Moment]:
+    """The durable steps of one work item."""
     family, item_id = item["family"], item["id"]
     yield Moment(at_us=item["created_at"], id=item_id, event=f"{family} work created", detail=_lineage(item))
     state = State(item["state"])

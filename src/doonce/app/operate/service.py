@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import structlog
 
 from doonce.app.engine import Engine
 from doonce.app.operate import cancel as cancelling
 from doonce.app.operate import counts as counting
-from doonce.app.operate import store
+from doonce.app.operate import events, receipts, store
 from doonce.app.operate.counts import Counts
+from doonce.app.operate.deliveries import delivery_status, gap_view
 from doonce.app.operate.model import (
+    BodyView,
     CommandView,
     Decision,
+    GapView,
     Moment,
     ReplayView,
     Status,
@@ -24,7 +28,8 @@ from doonce.app.operate.model import (
     standing,
     unresolved_attempt,
 )
-from doonce.base.errors import Conflict, Invalid, MissingOrDenied, Stale
+from doonce.base.digests import digest_bytes
+from doonce.base.errors import Conflict, DoonceError, Invalid, MissingOrDenied, Stale
 from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.model import Verdict
@@ -34,8 +39,12 @@ from doonce.db.database import safe_url
 from doonce.effects import reconcile
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
+from doonce.ingress.gaps import CloseGap, open_gaps
+from doonce.ingress.gaps import close as close_gap
 from doonce.work import store as work
 from doonce.work.model import Scope
+
+log = structlog.get_logger("doonce.operate")
 
 ENDED = frozenset({CommandState.ACCEPTED, CommandState.REJECTED, CommandState.DEAD, CommandState.CANCELLED})
 NOTHING = msgspec.Raw(b"{}")
@@ -65,7 +74,7 @@ class Operator:
         if not found:
             raise MissingOrDenied(
                 "there is nothing with this id",
-                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, lnk_… or prn_…",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, ing_…, evt_…, lnk_… or prn_…",
             )
         return found
 
@@ -77,7 +86,35 @@ class Operator:
         if asked.startswith("prn_"):
             rows, generations = await self._database.read(store.principal_rows, asked, scope)
             return [_principal(row, generations) for row in rows]
-        return [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
+        if asked.startswith("evt_"):
+            return await self._events(asked, scope)
+        if asked.startswith("ing_"):
+            return await self._receipts(asked, scope)
+        found = [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
+        if found or not asked.startswith("wrk_"):
+            return found
+        return await self._events(asked, scope) or await self._receipts(asked, scope)
+
+    async def _events(self, asked: str, scope: Scope | None) -> list[Timeline]:
+        found = await self._database.read(events.event_stories, asked, scope)
+        return [events.event_timeline(asked, story) for story in found]
+
+    async def _receipts(self, asked: str, scope: Scope | None) -> list[Timeline]:
+        found = await self._database.read(receipts.receipt_stories, asked, scope)
+        return [receipts.receipt_timeline(asked, story) for story in found]
+
+    async def body(self, receipt_id: str, *, who: str, scope: Scope | None = None) -> BodyView:
+        """The raw body of a delivery, for the eyes of an operator: what `show` never has. That it was read is logged.
+
+        Raises `MissingOrDenied`, also for a body whose time is over.
+        """
+        if not receipt_id.startswith("ing_"):
+            raise Invalid("only a delivery has a body to show", hint="its receipt's id looks like ing_…")
+        if not await self._database.read(receipts.receipt_stories, receipt_id, scope):
+            raise MissingOrDenied("there is no such receipt")
+        raw = await self._engine.ingress.body(receipt_id)
+        log.info("a body was read", receipt=receipt_id, who=who)
+        return BodyView(receipt_id=receipt_id, digest=digest_bytes(raw), raw=raw)
 
     async def command(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Where a command stands; raises `MissingOrDenied`."""
@@ -107,6 +144,27 @@ class Operator:
         """What waits, and what nobody knows; bounded."""
         return await self._database.read(counting.counts, await self._engine.scopes(), scope)
 
+    async def gaps(self, scope: Scope | None = None) -> tuple[GapView, ...]:
+        """Open gaps of deliveries, the oldest first; bounded."""
+        return tuple(gap_view(gap) for gap in await self._database.read(open_gaps, scope))
+
+    async def close_gap(self, asked: CloseGap, scope: Scope | None = None) -> GapView:
+        """Record that the losses of a gap were looked into; once, for ever (PROTOCOL I4).
+
+        Raises `MissingOrDenied`, `Stale` when more was lost meanwhile, `Conflict` when somebody else has closed it.
+        """
+        check_text("reason", asked.reason, LIMITS.reason_bytes_max)
+        check_text("who", asked.who, LIMITS.name_bytes_max)
+        if scope is not None and (asked.route.org, asked.route.installation) != (
+            scope.org,
+            scope.installation,
+        ):
+            raise MissingOrDenied("there is no such gap")
+        closed = await self._database.transact(close_gap, asked)
+        if isinstance(closed, DoonceError):
+            raise closed
+        return gap_view(closed)
+
     async def status(self, scope: Scope | None = None) -> Status:
         """How the deployment stands, or one installation of it."""
         counted = await self.counts(scope)
@@ -118,6 +176,8 @@ class Operator:
             families=counted.families,
             unknown=counted.unresolved,
             unknown_more=counted.more,
+            deliveries=await self._database.read(delivery_status, scope),
+            gaps=await self.gaps(scope),
         )
 
     async def cancel(self, command_id: str, scope: Scope | None = None) -> CommandView:
@@ -186,22 +246,43 @@ class Operator:
             raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
 
     async def replay(self, work_id: str, scope: Scope | None = None) -> ReplayView:
-        """Have a dead completion told, or a reconciliation looked into, once more, as a new item (PROTOCOL W6).
+        """Have dead work of a family that may repeat it (`work.replay`) done once more, as a new item (PROTOCOL W6).
 
-        Asked again it names the successor that is under way. Raises `MissingOrDenied`; `Conflict` for an effect, and
-        for work that has not died.
+        A receipt's id stands for its newest work. Asked again it names the successor that is under way. Raises
+        `MissingOrDenied`; `Conflict` for an effect, for work that has not died, and for a body that is erased.
         """
-        if not work_id.startswith("wrk_"):
+        if not work_id.startswith(("wrk_", "ing_")):
             raise Invalid(
-                "this is no work id", hint="it looks like wrk_…; `doonce show` lists a command's work"
+                "this is no work id",
+                hint="it looks like wrk_…, or ing_… for a receipt; `doonce show` lists the work of anything",
             )
-        found = await self._database.read(store.stories, work_id, scope)
-        item = next((row for story in found for row in story.items if row["id"] == work_id), None)
-        command_id = found[0].command["id"] if found and found[0].command is not None else None
-        if item is None or command_id is None:
-            raise MissingOrDenied("there is no such work item")
-        successor = await self._database.transact(work.replay, work.Replay(work_id, new_id("wrk")))
-        return ReplayView(work_id=successor, replay_of=work_id, family=item["family"], command_id=command_id)
+        about = await self._about(work_id, scope)
+        row = work.Replay(about.replay_of, new_id("wrk"))
+        if about.receipt_id:
+            successor = await self._database.transact(receipts.replay, about.receipt_id, row)
+        else:
+            successor = await self._database.transact(work.replay, row)
+        return msgspec.structs.replace(about, work_id=successor)
+
+    async def _about(self, work_id: str, scope: Scope | None) -> ReplayView:
+        """What a work item within a scope is about."""
+        for story in await self._database.read(store.stories, work_id, scope):
+            for item in story.items:
+                if item["id"] == work_id and story.command is not None:
+                    command_id = story.command["id"]
+                    return ReplayView(
+                        work_id="", replay_of=work_id, family=item["family"], command_id=command_id
+                    )
+        for delivery in await self._database.read(receipts.receipt_stories, work_id, scope):
+            row = receipts.work_to_replay(work_id, delivery)
+            if row is not None:
+                return ReplayView(
+                    work_id="",
+                    replay_of=row["id"],
+                    family=row["family"],
+                    receipt_id=delivery.receipt["id"],
+                )
+        raise MissingOrDenied("there is no such work item")
 
 
 # --- from rows to timelines ---------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ ROWS_MAX = 500
 """Rows of one kind in one story; a story that is longer shows its first ones."""
 
 
-def _by(table: sa.Table, column: str, *order: str, scoped: bool = False) -> Statement:
+def by(table: sa.Table, column: str, *order: str, scoped: bool = False) -> Statement:
     """The rows of `table` for a batch of values of one indexed column; `scoped` ones of one installation only."""
 
     def build(dialect: Dialect) -> sa.Select[Any]:
@@ -49,28 +49,29 @@ def _by(table: sa.Table, column: str, *order: str, scoped: bool = False) -> Stat
     return Statement(f"operate.{table.name}_by_{column}{'_in_scope' if scoped else ''}", build)
 
 
-HANDOFF_BY_KEY = _by(handoff, "key", "key")
-HANDOFF_IN_SCOPE = _by(handoff, "key", "key", scoped=True)
-HANDOFF_BY_OUTBOX = _by(handoff, "outbox_id", "recorded_at", "key")
-HANDOFF_BY_RECEIPT = _by(handoff, "receipt_id", "key")
-CONFLICTS = _by(handoff_conflict, "key", "recorded_at")
-COMMANDS = _by(command, "id", "id")
-ENDS = _by(command_end, "command_id", "command_id")
-ITEMS_BY_ID = _by(work_item, "id", "id")
-ITEMS_BY_SUBJECT = _by(work_item, "subject_id", "created_at", "id")
-ATTEMPTS_BY_ID = _by(effect_attempt, "id", "id")
-ATTEMPTS_BY_SUBJECT = _by(effect_attempt, "subject_id", "prepared_at", "id")
-EVIDENCE = _by(attempt_evidence, "attempt_id", "recorded_at", "id")
-EVIDENCE_BY_ID = _by(attempt_evidence, "id", "id")
-DISPOSITIONS = _by(disposition, "attempt_id", "recorded_at")
-LINKS = _by(remote_link, "id", "id")
-LINKS_IN_SCOPE = _by(remote_link, "id", "id", scoped=True)
-PRINCIPALS = _by(principal, "id", "id")
-PRINCIPALS_IN_SCOPE = _by(principal, "id", "id", scoped=True)
-GENERATIONS = _by(binding_generation, "principal_id", "generation")
+HANDOFF_BY_KEY = by(handoff, "key", "key")
+HANDOFF_IN_SCOPE = by(handoff, "key", "key", scoped=True)
+HANDOFF_BY_OUTBOX = by(handoff, "outbox_id", "recorded_at", "key")
+HANDOFF_BY_RECEIPT = by(handoff, "receipt_id", "key")
+CONFLICTS = by(handoff_conflict, "key", "recorded_at")
+COMMANDS = by(command, "id", "id")
+ENDS = by(command_end, "command_id", "command_id")
+ITEMS_BY_ID = by(work_item, "id", "id")
+ITEMS_BY_SUBJECT = by(work_item, "subject_id", "created_at", "id")
+ATTEMPTS_BY_ID = by(effect_attempt, "id", "id")
+ATTEMPTS_BY_SUBJECT = by(effect_attempt, "subject_id", "prepared_at", "id")
+EVIDENCE = by(attempt_evidence, "attempt_id", "recorded_at", "id")
+EVIDENCE_BY_ID = by(attempt_evidence, "id", "id")
+DISPOSITIONS = by(disposition, "attempt_id", "recorded_at")
+LINKS = by(remote_link, "id", "id")
+LINKS_IN_SCOPE = by(remote_link, "id", "id", scoped=True)
+PRINCIPALS = by(principal, "id", "id")
+PRINCIPALS_IN_SCOPE = by(principal, "id", "id", scoped=True)
+GENERATIONS = by(binding_generation, "principal_id", "generation")
 
 
-def _rows(table: sa.Table, statement: Statement, values: Iterable[str | None]) -> Txn[list[dict[str, Any]]]:
+def rows_of(table: sa.Table, statement: Statement, values: Iterable[str | None]) -> Txn[list[dict[str, Any]]]:
+    """The rows of a statement of `by`, by their column names."""
     wanted = sorted({value for value in values if value is not None})
     if not wanted:
         return []
@@ -82,7 +83,7 @@ def _named(table: sa.Table, row: Row) -> dict[str, Any]:
     return {column.name: row[position] for position, column in enumerate(table.c)}
 
 
-def _scoped(
+def scoped_rows(
     table: sa.Table, anywhere: Statement, inside: Statement, values: Iterable[str], scope: Scope | None
 ) -> Txn[list[dict[str, Any]]]:
     """The rows within a scope, by a predicate of the read itself; None reads the whole deployment."""
@@ -99,7 +100,7 @@ def _scoped(
 def stories(asked: str, scope: Scope | None) -> Txn[list[Story]]:
     """The stories that an id, a handoff key or an outbox id names, within a scope; none for what is not there."""
     keys = yield from _keys_of(asked)
-    handoffs = yield from _scoped(handoff, HANDOFF_BY_KEY, HANDOFF_IN_SCOPE, keys, scope)
+    handoffs = yield from scoped_rows(handoff, HANDOFF_BY_KEY, HANDOFF_IN_SCOPE, keys, scope)
     told: list[Story] = []
     for row in handoffs:
         story = yield from _story(row)
@@ -116,38 +117,38 @@ def _keys_of(asked: str) -> Txn[list[str]]:
     except Invalid:
         kind = "obx"  # an outbox id is the application's own text
     if kind == "hnd":
-        return [row["key"] for row in (yield from _rows(handoff, HANDOFF_BY_RECEIPT, [asked]))]
+        return [row["key"] for row in (yield from rows_of(handoff, HANDOFF_BY_RECEIPT, [asked]))]
     if kind == "obx":
-        return [row["key"] for row in (yield from _rows(handoff, HANDOFF_BY_OUTBOX, [asked]))]
+        return [row["key"] for row in (yield from rows_of(handoff, HANDOFF_BY_OUTBOX, [asked]))]
     subject = asked
     if kind == "evd":
-        found = yield from _rows(attempt_evidence, EVIDENCE_BY_ID, [asked])
+        found = yield from rows_of(attempt_evidence, EVIDENCE_BY_ID, [asked])
         subject = found[0]["attempt_id"] if found else ""
     elif kind == "wrk":
-        found = yield from _rows(work_item, ITEMS_BY_ID, [asked])
+        found = yield from rows_of(work_item, ITEMS_BY_ID, [asked])
         subject = found[0]["subject_id"] if found else ""
     while subject.startswith("att_"):  # a probe is about an attempt, and that one about a command
-        found = yield from _rows(effect_attempt, ATTEMPTS_BY_ID, [subject])
+        found = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [subject])
         subject = found[0]["subject_id"] if found else ""
-    return [row["origin_key"] for row in (yield from _rows(command, COMMANDS, [subject]))]
+    return [row["origin_key"] for row in (yield from rows_of(command, COMMANDS, [subject]))]
 
 
 def _story(admitted: Mapping[str, Any]) -> Txn[Story]:
     command_id = admitted["command_id"]
-    commands = yield from _rows(command, COMMANDS, [command_id])
-    ends = yield from _rows(command_end, ENDS, [command_id])
-    attempts = yield from _rows(effect_attempt, ATTEMPTS_BY_SUBJECT, [command_id])
+    commands = yield from rows_of(command, COMMANDS, [command_id])
+    ends = yield from rows_of(command_end, ENDS, [command_id])
+    attempts = yield from rows_of(effect_attempt, ATTEMPTS_BY_SUBJECT, [command_id])
     ids = [row["id"] for row in attempts]
-    probes = yield from _rows(effect_attempt, ATTEMPTS_BY_SUBJECT, ids)
+    probes = yield from rows_of(effect_attempt, ATTEMPTS_BY_SUBJECT, ids)
     return Story(
         handoff=admitted,
         command=commands[0] if commands else None,
         end=ends[0] if ends else None,
-        conflicts=(yield from _rows(handoff_conflict, CONFLICTS, [admitted["key"]])),
-        items=(yield from _rows(work_item, ITEMS_BY_SUBJECT, [command_id, *ids])),
+        conflicts=(yield from rows_of(handoff_conflict, CONFLICTS, [admitted["key"]])),
+        items=(yield from rows_of(work_item, ITEMS_BY_SUBJECT, [command_id, *ids])),
         attempts=_in_order([*attempts, *probes]),
-        evidence=(yield from _rows(attempt_evidence, EVIDENCE, ids)),
-        dispositions=(yield from _rows(disposition, DISPOSITIONS, ids)),
+        evidence=(yield from rows_of(attempt_evidence, EVIDENCE, ids)),
+        dispositions=(yield from rows_of(disposition, DISPOSITIONS, ids)),
     )
 
 
@@ -157,13 +158,13 @@ def _in_order(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def link_rows(link_id: str, scope: Scope | None) -> Txn[list[dict[str, Any]]]:
     """A link by id, within a scope."""
-    return (yield from _scoped(remote_link, LINKS, LINKS_IN_SCOPE, [link_id], scope))
+    return (yield from scoped_rows(remote_link, LINKS, LINKS_IN_SCOPE, [link_id], scope))
 
 
 def principal_rows(
     principal_id: str, scope: Scope | None
 ) -> Txn[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
     """A principal by id, within a scope, and its generations."""
-    found = yield from _scoped(principal, PRINCIPALS, PRINCIPALS_IN_SCOPE, [principal_id], scope)
-    generations = yield from _rows(binding_generation, GENERATIONS, [row["id"] for row in found])
+    found = yield from scoped_rows(principal, PRINCIPALS, PRINCIPALS_IN_SCOPE, [principal_id], scope)
+    generations = yield from rows_of(binding_generation, GENERATIONS, [row["id"] for row in found])
     return found, generations

@@ -6,7 +6,7 @@ and publish there. What belongs to another scope looks as if it were not there.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from starlette.applications import Starlette
@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from doonce.app import installing
 from doonce.app.engine import Engine
 from doonce.app.operate.gauges import Gauges
-from doonce.app.operate.model import Decision, Shown, Status, Timeline
+from doonce.app.operate.model import Decision, Gaps, Shown, Status, Timeline
 from doonce.app.operate.service import Operator
 from doonce.app.web.edge import answer, body, guarded, identified, refusal
 from doonce.app.web.readiness import Readiness
@@ -29,6 +29,8 @@ from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.pack import read_pack
 from doonce.ingress.endpoint import IngressEndpoint
+from doonce.ingress.gaps import CloseGap
+from doonce.ingress.receipts import RouteKey
 from doonce.trust import Identity, Verifier
 from doonce.wire import (
     ACCEPT_BODY_BYTES_MAX,
@@ -44,6 +46,7 @@ OPERATE: Final = "doonce.operate"
 
 RESOLVE_BODY_BYTES_MAX: Final = 8_192
 PUBLISH_BODY_BYTES_MAX: Final = 2 * LIMITS.document_bytes_max
+COUNT_MAX: Final = 2**53 - 1
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -54,6 +57,21 @@ class ResolveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reason: str
 
     def __post_init__(self) -> None:
+        check_text("reason", self.reason, LIMITS.reason_bytes_max)
+
+
+class CloseGapBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An operator's word that the losses of a gap of one route were looked into."""
+
+    capability: str
+    webhook: str
+    sequence: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
+    losses: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
+    reason: str
+
+    def __post_init__(self) -> None:
+        check_text("capability", self.capability, LIMITS.capability_bytes_max)
+        check_text("webhook", self.webhook, LIMITS.name_bytes_max)
         check_text("reason", self.reason, LIMITS.reason_bytes_max)
 
 
@@ -127,6 +145,10 @@ class Api:
                 Route("/v1/commands/{id}", guarded(self._command)),
                 Route("/v1/commands/{id}/cancel", guarded(self._cancel), methods=["POST"]),
                 Route("/v1/show/{id:path}", guarded(self._show)),
+                Route("/v1/receipts/{id}/body", guarded(self._body)),
+                Route("/v1/work/{id}/replay", guarded(self._replay), methods=["POST"]),
+                Route("/v1/gaps", guarded(self._gaps)),
+                Route("/v1/gaps/close", guarded(self._close_gap), methods=["POST"]),
                 Route("/v1/status", guarded(self._status)),
                 Route("/v1/attempts/{id}/resolve", guarded(self._resolve), methods=["POST"]),
                 Route("/v1/publish", guarded(self._publish), methods=["POST"]),
@@ -185,6 +207,28 @@ class Api:
             scope=scope_of(identity),
         )
         return answer(view)
+
+    async def _body(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        receipt_id = request.path_params["id"]
+        return answer(await self._operator.body(receipt_id, who=identity.subject, scope=scope_of(identity)))
+
+    async def _replay(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        return answer(await self._operator.replay(request.path_params["id"], scope_of(identity)))
+
+    async def _gaps(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        return answer(Gaps(gaps=await self._operator.gaps(scope_of(identity))))
+
+    async def _close_gap(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        asked = await body(
+            request, CloseGapBody, bytes_max=RESOLVE_BODY_BYTES_MAX, seconds=self._body_seconds
+        )
+        route = RouteKey(identity.org, identity.installation, asked.capability, asked.webhook)
+        gap = CloseGap(route, asked.sequence, asked.losses, identity.subject, asked.reason)
+        return answer(await self._operator.close_gap(gap, scope_of(identity)))
 
     async def _publish(self, request: Request) -> Response:
         identity = await self._operating(request)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
@@ -13,6 +15,10 @@ depends_on = None
 
 TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 BODY = sa.LargeBinary().with_variant(postgresql.BYTEA(), "postgresql")
+KEPT: dict[str, Any] = {
+    "postgresql_where": sa.text("sealed IS NOT NULL"),
+    "sqlite_where": sa.text("sealed IS NOT NULL"),
+}
 
 
 def upgrade() -> None:
@@ -59,6 +65,8 @@ def _ingress_gap() -> None:
         sa.Column("opened_at", sa.BigInteger(), nullable=False),
         sa.Column("last_at", sa.BigInteger(), nullable=False),
         sa.Column("closed_at", sa.BigInteger(), nullable=True),
+        sa.Column("closed_by", TEXT, nullable=True),
+        sa.Column("reason", TEXT, nullable=True),
         sa.PrimaryKeyConstraint(
             "org", "installation", "capability", "webhook", "sequence", name=op.f("ingress_gap_pk")
         ),
@@ -83,12 +91,23 @@ def _ingress_quarantine() -> None:
         "ingress_quarantine",
         sa.Column("identity", TEXT, nullable=False),
         sa.Column("slot", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("org", TEXT, nullable=False),
+        sa.Column("installation", TEXT, nullable=False),
+        sa.Column("capability", TEXT, nullable=False),
+        sa.Column("webhook", TEXT, nullable=False),
         sa.Column("receipt_id", TEXT, nullable=False),
+        sa.Column("secret_id", TEXT, nullable=False),
+        sa.Column("signed_at", sa.BigInteger(), nullable=True),
         sa.Column("body_digest", TEXT, nullable=False),
-        sa.Column("sealed", BODY, nullable=False),
+        sa.Column("body_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("sealed", BODY, nullable=True),
         sa.Column("key_id", TEXT, nullable=False),
         sa.Column("received_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("identity", "slot", name=op.f("ingress_quarantine_pk")),
+        sa.UniqueConstraint("receipt_id", name=op.f("ingress_quarantine_receipt_id_key")),
+    )
+    op.create_index(
+        "ingress_quarantine_body", "ingress_quarantine", ["received_at", "receipt_id"], unique=False, **KEPT
     )
 
 
@@ -106,11 +125,12 @@ def _ingress_receipt() -> None:
         sa.Column("signed_at", sa.BigInteger(), nullable=True),
         sa.Column("body_digest", TEXT, nullable=False),
         sa.Column("body_bytes", sa.BigInteger(), nullable=False),
-        sa.Column("sealed", BODY, nullable=False),
+        sa.Column("sealed", BODY, nullable=True),
         sa.Column("key_id", TEXT, nullable=False),
         sa.Column("received_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("ingress_receipt_pk")),
     )
+    op.create_index("ingress_receipt_body", "ingress_receipt", ["received_at", "id"], unique=False, **KEPT)
 
 
 def _ingress_rejection() -> None:

@@ -1,0 +1,178 @@
+"""From the first schema to this release's: what waited goes on; no release works on a schema that it does not know."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from simulators.launch import Simulator
+from tests.e2e.conftest import LOCAL, PACK, QUICK, TOKEN, deployment, people, until
+
+from doonce import Doonce, Installation
+from doonce.app import installing
+from doonce.app.cli.root import run
+from doonce.app.config import settings_from
+from doonce.app.engine import Engine
+from doonce.app.opening import open_engine
+from doonce.app.operate.service import Operator
+from doonce.base.errors import Unavailable
+from doonce.base.secrets import Secret
+from doonce.commands.model import CommandState
+from doonce.db import maintenance, migrate, verify
+from doonce.ownership import store as ownership
+from doonce.ownership.model import Family
+from doonce.trust import InstallationConfig, embedded
+
+pytestmark = pytest.mark.e2e
+
+FIRST = "0001"
+OLD_FAMILIES = (Family.EFFECT, Family.RECONCILE, Family.COMPLETION)
+
+
+def older_steps(folder: Path) -> Path:
+    """The migrations as the first release had them."""
+    shutil.copytree(migrate.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for script in (folder / "versions").glob("v*.py"):
+        if not script.name.startswith(f"v{FIRST}"):
+            script.unlink()
+    return folder
+
+
+@pytest.fixture
+async def older(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database that the first release has migrated."""
+    with monkeypatch.context() as release:
+        release.setattr(migrate, "MIGRATIONS", older_steps(tmp_path / "older"))
+        release.setattr(ownership, "Family", OLD_FAMILIES)
+        install = partial(ownership.install, "default", "sha256:0", "op_1")
+        report = await migrate.migrate(database_url, install=install)
+    assert report.after == FIRST
+    return database_url
+
+
+@asynccontextmanager
+async def engine_of(url: str, folder: Path, *families: Family) -> AsyncIterator[Engine]:
+    """A process of the first release: it proves nothing here, and does only what that release did."""
+    given = {"database": url, "key_file": str(folder / "keys.toml"), "egress": LOCAL, "effects": QUICK}
+    engine = open_engine(settings_from(given | {"sweep_seconds": 600.0}))
+    engine.start(families)
+    try:
+        yield engine
+    finally:
+        await engine.stop()
+
+
+async def installed(engine: Engine, simulator: Simulator) -> Installation:
+    """An installation with two linked records."""
+    settings = settings_from({"database": engine.database.url, "egress": LOCAL})
+    view = await asyncio.to_thread(
+        installing.compiled, PACK, people(simulator.url), settings.egress.origins()
+    )
+    made = await installing.install(engine, view, Secret(TOKEN), reason="a test")
+    crm = Installation(
+        engine, made, embedded(InstallationConfig("acme", "main", frozenset({"people.write"})))
+    )
+    simulator.seed({"id": "502", "properties": {"email": "b@example.com", "jobtitle": "Engineer"}})
+    for record, remote in (("1", "501"), ("2", "502")):
+        await crm.link("contact", local=record, remote=remote)
+    return crm
+
+
+async def state_of(engine: Engine, command: str) -> CommandState:
+    return (await Operator(engine).command(command)).state
+
+
+async def until_state(engine: Engine, command: str, state: CommandState) -> None:
+    async def there() -> bool:
+        return await state_of(engine, command) is state
+
+    await until(there)
+
+
+async def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    def read(connection: sa.Connection) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in connection.exec_driver_sql(query)]
+
+    return await maintenance.run(url, read, write=False)
+
+
+WORK = "SELECT id, family, subject_id, state, created_at FROM work_item ORDER BY id"
+COMMANDS = "SELECT id, origin_key FROM command ORDER BY id"
+
+
+async def test_what_waits_in_the_first_schema_goes_on_after_the_migration(
+    older: str, tmp_path: Path, simulator: Simulator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with engine_of(older, tmp_path, Family.EFFECT) as engine:
+        crm = await installed(engine, simulator)
+        done = await crm.accept("contact.patch", "1", {"title": "CTO"})
+        await until_state(engine, done, CommandState.ACCEPTED)
+        simulator.faults({"fault": "reset_after_body", "method": "PATCH", "times": 1})
+        unknown = await crm.accept("contact.patch", "1", {"title": "CFO"})
+        await until_state(engine, unknown, CommandState.UNKNOWN)
+    async with engine_of(older, tmp_path) as engine:
+        crm = await installed(engine, simulator)
+        waiting = await crm.accept("contact.patch", "2", {"title": "CEO"})
+    before = await rows(older, WORK)
+    assert {(family, state) for _, family, _, state, _ in before} >= {
+        ("effect", "pending"),
+        ("reconcile", "pending"),
+        ("completion", "pending"),
+    }
+
+    with pytest.raises(Unavailable, match=f"version should be {migrate.head()}, but is {FIRST}") as refused:
+        await verify.require(older)
+    assert "doonce migrate" in refused.value.hint
+    missing = {difference.what for difference in (await verify.verify(older)).differences}
+    assert missing >= {"table ingress_receipt", "table event", "table webhook_secret"}
+    with pytest.raises(Unavailable, match="not what this release needs"):
+        async with Doonce(older, migrate=False, key_file=str(tmp_path / "keys.toml")):
+            pass
+
+    capsys.readouterr()
+    assert await asyncio.to_thread(run, ["migrate", "--database", older, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["before"], told["after"]) == (FIRST, migrate.head())
+    assert await rows(older, WORK) == before
+    assert len(await rows(older, COMMANDS)) == 3
+    assert (await verify.verify(older)).differences == ()
+    owners = await rows(older, "SELECT family, deployment, epoch FROM work_ownership")
+    assert set(owners) == {(family.value, "default", 1) for family in Family}
+
+    async with deployment(older, tmp_path) as app:
+        assert (await app.outcome(waiting)).state is CommandState.ACCEPTED
+        attempt = (await Operator(app.engine).command(unknown)).attempt_id
+        assert attempt is not None
+        await app.resolve(attempt, "happened", who="ann", reason="I looked")
+
+        async def told_all() -> bool:
+            completions = [row[3] for row in await rows(older, WORK) if row[1] == "completion"]
+            return len(completions) >= 3 and set(completions) == {"succeeded"}
+
+        await until(told_all)
+    assert simulator.stats()["method:PATCH"] == 3
+
+
+async def test_a_process_of_the_first_release_goes_on_beside_the_migration_and_does_not_start_after_it(
+    older: str, tmp_path: Path, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_of(older, tmp_path, Family.EFFECT) as engine:
+        crm = await installed(engine, simulator)
+        first = await crm.accept("contact.patch", "1", {"title": "CTO"})
+        await until_state(engine, first, CommandState.ACCEPTED)
+        assert await asyncio.to_thread(run, ["migrate", "--database", older]) == 0
+        second = await crm.accept("contact.patch", "2", {"title": "CFO"})
+        await until_state(engine, second, CommandState.ACCEPTED)
+    monkeypatch.setattr(migrate, "MIGRATIONS", older_steps(tmp_path / "old"))
+    with pytest.raises(Unavailable, match=f"should be {FIRST}") as refused:
+        await verify.require(older)
+    assert "install the release that migrated" in refused.value.hint
+    with pytest.raises(Unavailable, match="does not know") as refused:
+        await migrate.migrate(older, install=partial(ownership.install, "default", "sha256:0", "op_2"))
+    assert "install the release that migrated" in refused.value.hint
