@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -117,8 +118,14 @@ class Ingress:
         opening = self._openings.get(key)
         if opening is None:
             opening = self._openings[key] = asyncio.create_task(self._remember(key))
-            opening.add_done_callback(lambda done: self._openings.pop(key) and _look_at(done))
+            opening.add_done_callback(functools.partial(self._was_opened, key))
         return opening
+
+    def _was_opened(self, key: RouteKey, done: asyncio.Task[OpenRoute | None]) -> None:
+        """Take note of a failure even where everybody who waited has gone: it was theirs to hear."""
+        self._openings.pop(key, None)
+        if not done.cancelled():
+            done.exception()
 
     async def _remember(self, key: RouteKey) -> OpenRoute | None:
         now_ns = self._now_ns()
@@ -298,12 +305,6 @@ class Ingress:
         if webhook is None:
             raise MissingOrDenied("no published binding receives this webhook", hint="publish one that does")
         return webhook, (view.document.routes or {})[key.webhook].url, view.digest
-
-
-def _look_at(done: asyncio.Task[OpenRoute | None]) -> None:
-    """Take note of a failure even where everybody who waited has gone: it was theirs to hear."""
-    if not done.cancelled():
-        done.exception()
 
 
 def _parts(entry: tuple[RouteKey, Counter[str]]) -> tuple[str, ...]:

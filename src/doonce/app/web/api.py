@@ -6,9 +6,8 @@ and publish there. What belongs to another scope looks as if it were not there.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,12 +17,14 @@ from starlette.routing import BaseRoute, Mount, Route
 from doonce.app import installing
 from doonce.app.engine import Engine
 from doonce.app.operate.gauges import Gauges
-from doonce.app.operate.model import Decision, Gaps, Shown, Status, Timeline
+from doonce.app.operate.model import Gaps, Status
 from doonce.app.operate.service import Operator
-from doonce.app.web.edge import answer, body, guarded, identified, refusal
+from doonce.app.web.documents import CloseGapBody, Live, PublishBody, Published, ResolveBody, Timelines
+from doonce.app.web.edge import JSON, answer, body, guarded, identified, refusal
+from doonce.app.web.openapi import openapi
 from doonce.app.web.readiness import Readiness
 from doonce.base.errors import Forbidden, Invalid, MissingOrDenied
-from doonce.base.limits import LIMITS, check_text
+from doonce.base.limits import LIMITS
 from doonce.base.secrets import Secret
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
@@ -46,65 +47,7 @@ OPERATE: Final = "doonce.operate"
 
 RESOLVE_BODY_BYTES_MAX: Final = 8_192
 PUBLISH_BODY_BYTES_MAX: Final = 2 * LIMITS.document_bytes_max
-COUNT_MAX: Final = 2**53 - 1
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class ResolveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An operator's decision on an attempt that nobody knows the outcome of."""
-
-    decision: Decision
-    reason: str
-
-    def __post_init__(self) -> None:
-        check_text("reason", self.reason, LIMITS.reason_bytes_max)
-
-
-class CloseGapBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An operator's word that the losses of a gap of one route were looked into."""
-
-    capability: str
-    webhook: str
-    sequence: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
-    losses: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
-    reason: str
-
-    def __post_init__(self) -> None:
-        check_text("capability", self.capability, LIMITS.capability_bytes_max)
-        check_text("webhook", self.webhook, LIMITS.name_bytes_max)
-        check_text("reason", self.reason, LIMITS.reason_bytes_max)
-
-
-class PublishBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A pack and a binding as the texts of their files; `secret` connects the binding's principal."""
-
-    pack: str
-    schemas: dict[str, str]
-    binding: str
-    secret: str | None = None
-
-
-class Published(Shown, frozen=True, kw_only=True):
-    """What emitters pin from now on."""
-
-    org: str
-    installation: str
-    capability: str
-    binding_digest: str
-    binding_generation: int
-    principal_id: str
-
-
-class Timelines(Shown, frozen=True, kw_only=True):
-    """The stories that an id names."""
-
-    timelines: tuple[Timeline, ...]
-
-
-class Live(Shown, frozen=True, kw_only=True):
-    """The body of `/livez`."""
-
-    live: bool = True
 
 
 class Api:
@@ -135,6 +78,7 @@ class Api:
             Route("/livez", guarded(self._live)),
             Route("/readyz", guarded(self._ready)),
             Route("/metrics", guarded(self._metrics)),
+            Route("/openapi.json", guarded(self._openapi)),
         ]
         if deliveries:
             routes.append(Mount("/in", IngressEndpoint(self._engine.ingress, self._readiness.admits)))
@@ -259,6 +203,9 @@ class Api:
     async def _ready(self, _: Request) -> Response:
         document = self._readiness.document()
         return answer(document, 200 if document.ready else 503)
+
+    async def _openapi(self, _: Request) -> Response:
+        return Response(openapi(), media_type=JSON)
 
     async def _metrics(self, _: Request) -> Response:
         await self._gauges.refresh(ready=self._readiness.ready)
