@@ -187,6 +187,11 @@ async def test_nobody_gets_in_without_a_credential(api: Api, token: str | None) 
         assert (status, answer["error"]["class"]) == (401, "UNAUTHENTICATED"), path
 
 
+async def test_anybody_may_read_what_the_api_is(api: Api) -> None:
+    status, told = await api.call("GET", "/v1/openapi.json", token=None)
+    assert (status, told["openapi"]) == (200, "3.1.0")
+
+
 async def test_operating_needs_its_capability(api: Api, crm: Installation, simulator: Simulator) -> None:
     for method, path in (
         ("GET", "/v1/status"),

@@ -21,7 +21,7 @@ from doonce.app.operate.model import Gaps, Status
 from doonce.app.operate.service import Operator
 from doonce.app.web.documents import CloseGapBody, Live, PublishBody, Published, ResolveBody, Timelines
 from doonce.app.web.edge import JSON, answer, body, guarded, identified, refusal
-from doonce.app.web.openapi import openapi
+from doonce.app.web.openapi import DOCUMENT, PATH
 from doonce.app.web.readiness import Readiness
 from doonce.base.errors import Forbidden, Invalid, MissingOrDenied
 from doonce.base.limits import LIMITS
@@ -78,7 +78,6 @@ class Api:
             Route("/livez", guarded(self._live)),
             Route("/readyz", guarded(self._ready)),
             Route("/metrics", guarded(self._metrics)),
-            Route("/openapi.json", guarded(self._openapi)),
         ]
         if deliveries:
             routes.append(Mount("/in", IngressEndpoint(self._engine.ingress, self._readiness.admits)))
@@ -96,6 +95,7 @@ class Api:
                 Route("/v1/status", guarded(self._status)),
                 Route("/v1/attempts/{id}/resolve", guarded(self._resolve), methods=["POST"]),
                 Route("/v1/publish", guarded(self._publish), methods=["POST"]),
+                Route(PATH, guarded(self._description)),
             ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _of_routing})
 
@@ -204,8 +204,8 @@ class Api:
         document = self._readiness.document()
         return answer(document, 200 if document.ready else 503)
 
-    async def _openapi(self, _: Request) -> Response:
-        return Response(openapi(), media_type=JSON)
+    async def _description(self, _: Request) -> Response:
+        return Response(DOCUMENT, media_type=JSON)
 
     async def _metrics(self, _: Request) -> Response:
         await self._gauges.refresh(ready=self._readiness.ready)

@@ -1,4 +1,4 @@
-"""The documents of the operators' HTTP API that nothing else speaks of."""
+"""The documents of the HTTP API that are its own: what operators ask, and what they are answered."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from doonce.app.operate.model import Decision, Shown, Timeline
 from doonce.base.limits import LIMITS, check_text
 
 COUNT_MAX: Final = 2**53 - 1
+"""The largest integer that every reader of JSON has exactly."""
 
 
 class ResolveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
