@@ -79,6 +79,7 @@ class Metrics:
             )
         )
         self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
+        self._refused = _of_connections(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -143,6 +144,10 @@ class Metrics:
         """Count an event that was told of."""
         self._events.labels(fate).inc()
 
+    def refused(self, reason: str) -> None:
+        """Count a connection that never became a request."""
+        self._refused.labels(reason).inc()
+
     def text(self) -> bytes:
         """The registry in the exposition format."""
         return generate_latest(self.registry)
@@ -152,6 +157,15 @@ def _of_gaps(registry: CollectorRegistry) -> Gauge:
     return Gauge(
         "doonce_open_gaps",
         "Routes whose deliveries may have been lost for good, until somebody looked.",
+        registry=registry,
+    )
+
+
+def _of_connections(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_http_refused_total",
+        "Connections ended before they became a request, by reason.",
+        ["reason"],
         registry=registry,
     )
 
