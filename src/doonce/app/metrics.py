@@ -65,11 +65,7 @@ class Metrics:
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
-        self.gaps = Gauge(
-            "doonce_open_gaps",
-            "Routes whose deliveries may have been lost for good, until somebody looked.",
-            registry=self.registry,
-        )
+        self.gaps = _of_gaps(self.registry)
         self.ready = Gauge(
             "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
         )
@@ -121,6 +117,14 @@ class Metrics:
     def text(self) -> bytes:
         """The registry in the exposition format."""
         return generate_latest(self.registry)
+
+
+def _of_gaps(registry: CollectorRegistry) -> Gauge:
+    return Gauge(
+        "doonce_open_gaps",
+        "Routes whose deliveries may have been lost for good, until somebody looked.",
+        registry=registry,
+    )
 
 
 def _of_the_database(registry: CollectorRegistry) -> tuple[Counter, Counter]:
