@@ -50,18 +50,7 @@ class Metrics:
             ["fence"],
             registry=self.registry,
         )
-        self._rollbacks = Counter(
-            "doonce_database_rollbacks_total",
-            "Proven rollbacks, run again.",
-            ["operation", "fault"],
-            registry=self.registry,
-        )
-        self._unknown_commits = Counter(
-            "doonce_unknown_commits_total",
-            "Commits whose result was not known and had to be settled.",
-            ["operation"],
-            registry=self.registry,
-        )
+        self._rollbacks, self._unknown_commits = _of_the_database(self.registry)
         self._flushes = Histogram(
             "doonce_flush_rows",
             "Rows that shared one commit.",
@@ -168,6 +157,22 @@ def _of_connections(registry: CollectorRegistry) -> Counter:
         ["reason"],
         registry=registry,
     )
+
+
+def _of_the_database(registry: CollectorRegistry) -> tuple[Counter, Counter]:
+    rollbacks = Counter(
+        "doonce_database_rollbacks_total",
+        "Proven rollbacks, run again.",
+        ["operation", "fault"],
+        registry=registry,
+    )
+    unknown_commits = Counter(
+        "doonce_unknown_commits_total",
+        "Commits whose result was not known and had to be settled.",
+        ["operation"],
+        registry=registry,
+    )
+    return rollbacks, unknown_commits
 
 
 def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Counter]:
