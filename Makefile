@@ -1,6 +1,6 @@
 # make demo   set up and watch it work, on SQLite, in about a minute; KEEP=1 leaves it running
 # make check  before each commit: lint, types, import contracts, unit tests, store tests on SQLite
-# make test   everything, on both engines, as CI does; installs and starts what it needs
+# make test   everything, on every engine, as CI does; installs and starts what it needs
 # make kill   N seeds (20) at every boundary where a process can die
 # make bench  measure, and write var/bench.json
 # make snapshots   write the SQL of every statement anew, for review

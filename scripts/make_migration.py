@@ -4,7 +4,7 @@
 
 The steps that exist are run on a new SQLite file, Alembic compares the result with the metadata, and the difference is
 written as explicit operations, one function a table. A person reads the result before it is committed: renames,
-data, and what an engine needs beside it are not found this way. `--first` replaces the first migration.
+data, and what an engine needs beside it (`on_mysql`) are not found this way. `--first` replaces the first migration.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from alembic.autogenerate import produce_migrations, render_python_code
 from alembic.operations import ops
 from alembic.runtime.migration import MigrationContext
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 import doonce
-from doonce.db import migrate
+from doonce.db import migrate, schema
 from doonce.db.schema import metadata
 
 HEADER = '''"""{title}."""
@@ -33,20 +35,17 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
+
+from doonce.db.migrations.kinds import BODY, KEY, NAME, TEXT, on_mysql
 
 revision = "{revision}"
 down_revision = {down!r}
 branch_labels = None
 depends_on = None
 
-TEXT = {text}
-BODY = {body}
-
 
 '''
-TEXT = "sa.Text().with_variant(sa.TEXT(collation='C'), 'postgresql')"
-BODY = "sa.LargeBinary().with_variant(postgresql.BYTEA(), 'postgresql')"
+KINDS = {"NAME": schema.IDENTITY, "KEY": schema.KEY, "TEXT": schema.TEXT, "BODY": schema.BODY}
 CLOCK = '    op.execute("INSERT INTO doonce_clock (id, now_us) VALUES (1, 0)")\n'
 
 
@@ -65,11 +64,31 @@ def difference(*, first: bool) -> list[ops.MigrateOperation]:
         with engine.begin() as connection:
             if not first:
                 migrate.run_steps(connection)
-            options = {"version_table": migrate.VERSION_TABLE, "compare_type": True}
+            options = {
+                "version_table": migrate.VERSION_TABLE,
+                "compare_type": True,
+                "include_object": lambda made, *_: (
+                    not isinstance(made, sa.Index) or schema.is_made_on(made, "sqlite")
+                ),
+            }
             script = produce_migrations(MigrationContext.configure(connection, opts=options), metadata)
         engine.dispose()
     found = script.upgrade_ops
     return list(found.ops) if found is not None else []
+
+
+def spelled(kind: sa.types.TypeEngine[Any]) -> list[str]:
+    """A type as each engine has it; two names that differ on one engine only are two kinds."""
+    return [
+        kind.compile(dialect=engine) for engine in (sqlite.dialect(), postgresql.dialect(), mysql.dialect())
+    ]
+
+
+def kind_of(what: str, value: Any, _: object) -> str | bool:
+    """The name that migrations have for a column's type."""
+    if what != "type" or not isinstance(value, sa.Text | sa.LargeBinary):
+        return False
+    return next((name for name, kind in KINDS.items() if spelled(kind) == spelled(value)), False)
 
 
 def grouped(operations: list[ops.MigrateOperation]) -> dict[str, list[ops.MigrateOperation]]:
@@ -83,14 +102,11 @@ def grouped(operations: list[ops.MigrateOperation]) -> dict[str, list[ops.Migrat
 def render(title: str, revision: str, down: str | None, operations: list[ops.MigrateOperation]) -> str:
     """The module's text, before formatting."""
     tables = grouped(operations)
-    text = (
-        HEADER.format(title=title, revision=revision, down=down, text=TEXT, body=BODY)
-        + "def upgrade() -> None:\n"
-    )
+    text = HEADER.format(title=title, revision=revision, down=down) + "def upgrade() -> None:\n"
     text += "".join(f"    _{name}()\n" for name in tables)
     text += CLOCK if down is None else ""
     for name, group in tables.items():
-        code = render_python_code(ops.UpgradeOps(ops=group)).replace(TEXT, "TEXT").replace(BODY, "BODY")
+        code = render_python_code(ops.UpgradeOps(ops=group), render_item=kind_of)
         lines = [line for line in code.splitlines() if not line.strip().startswith("#")]
         text += f"\n\ndef _{name}() -> None:\n" + "\n".join(f"    {line}" for line in lines if line) + "\n"
     return text
@@ -103,7 +119,7 @@ def main() -> int:
     parser.add_argument("--first", action="store_true")
     arguments = parser.parse_args()
     import_tables()
-    down = None if arguments.first else migrate.scripts().get_current_head()
+    down = None if arguments.first else migrate.head()
     revision = f"{int(down or 0) + 1:04d}"
     operations = difference(first=arguments.first)
     if not operations:

@@ -153,6 +153,7 @@ async def test_a_binding_with_an_undeclared_field(app: Doonce, simulator: Simula
     "url, says",
     [
         ("postgresql://doonce@127.0.0.1:1/doonce", "cannot be reached"),
+        ("mysql://doonce@127.0.0.1:1/doonce", "cannot be reached"),
         ("sqlite:////nowhere/at/all/doonce.db", "cannot be reached"),
     ],
 )
@@ -164,7 +165,9 @@ async def test_an_unreachable_database(tmp_path: Path, url: str, says: str) -> N
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("url", ["mysql://db/x", "sqlite://", "no url at all", "sqlite:///:memory:"])
+@pytest.mark.parametrize(
+    "url", ["oracle://db/x", "mysql://db", "sqlite://", "no url at all", "sqlite:///:memory:"]
+)
 async def test_a_database_that_is_not_supported(tmp_path: Path, url: str) -> None:
     with pytest.raises(Invalid) as caught:
         async with deployment(url, tmp_path):

@@ -129,7 +129,7 @@ def test_declaring_an_incarnation(doonce: Doonce, published: dict[str, Any]) -> 
         (["credential", "revoke", "crd_" + "0" * 32], MISSING, "", ""),
         (["credential", "issue", "acme", "main", "c" * 129], USAGE, "at most 128", ""),
         ([*LINK, "deal", "--local", "1", "--remote", "2"], USAGE, "links no 'deal'", "contact"),
-        (["status", "--database", "mysql://x/y"], USAGE, "is not supported", "sqlite:///"),
+        (["status", "--database", "oracle://x/y"], USAGE, "is not supported", "sqlite:///"),
         (["status", "--database", "sqlite:///elsewhere.db"], UNAVAILABLE, "the database", ""),
         (["status", "--config", "none.toml"], USAGE, "cannot be read", "--config"),
     ],

@@ -259,7 +259,7 @@ def open_database(
         return Database(url, PostgresqlDriver(plain, postgresql or PostgresqlSettings()), settings)
     if backend in ("mysql", "mariadb"):
         if not parsed.database:
-            raise Invalid("this URL names no database", hint="use mysql://user@host/name")
+            raise Invalid("this URL names no database", hint=URLS)
         return Database(url, MysqlDriver(url, mysql or MysqlSettings()), settings)
     raise Invalid(f"the engine {backend!r} is not supported", hint=URLS)
 

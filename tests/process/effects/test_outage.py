@@ -15,9 +15,14 @@ from tests.process.effects.witness import check
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 
-@pytest.fixture
-def database_url(fresh_postgres: str) -> str:
-    return fresh_postgres
+@pytest.fixture(
+    params=[
+        pytest.param("fresh_postgres", marks=pytest.mark.postgresql, id="postgresql"),
+        pytest.param("fresh_mariadb", marks=pytest.mark.mariadb, id="mariadb"),
+    ]
+)
+def database_url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
 
 
 @pytest.fixture
@@ -47,9 +52,7 @@ def begin(deployment: Deployment, count: int) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("outages", [1, 3])
-def test_an_outage_in_the_middle_of_postgresql_calls(
-    deployment: Deployment, proxy: Proxy, outages: int
-) -> None:
+def test_an_outage_in_the_middle_of_calls(deployment: Deployment, proxy: Proxy, outages: int) -> None:
     begin(deployment, 48)
     worker = deployment.worker(url=behind(proxy, deployment.url), lease_us=4_000_000, concurrency=8)
     for number in range(outages):
@@ -66,7 +69,7 @@ def test_an_outage_in_the_middle_of_postgresql_calls(
 
 
 @pytest.mark.timeout(300)
-def test_a_postgresql_outage_longer_than_the_leases(deployment: Deployment, proxy: Proxy) -> None:
+def test_an_outage_longer_than_the_leases(deployment: Deployment, proxy: Proxy) -> None:
     begin(deployment, 16)
     worker = deployment.worker(url=behind(proxy, deployment.url), concurrency=16)
     until(lambda: deployment.simulator.stats()["requests"] >= 8, "calls in flight")

@@ -109,6 +109,7 @@ async def test_a_migration_that_fails_leaves_nothing_behind(database_url: str) -
         with pytest.raises(Conflict, match="in part") as refused:
             await migrate.migrate(database_url, install=INSTALL)
         assert "empty database" in refused.value.hint
+        assert migrate.MARK.name in await tables(database_url)
         return
     assert await tables(database_url) == set()
     assert (await migrate.migrate(database_url, install=INSTALL)).applied == EVERY
@@ -133,6 +134,12 @@ async def half_without_revision(url: str) -> None:
     await execute(url, f"DELETE FROM {migrate.VERSION_TABLE}")
 
 
+async def half_of_a_later_step(url: str) -> None:
+    """What is left on the MySQL wire when a later release's step does not come to its end."""
+    await migrate.migrate(url, install=INSTALL)
+    await execute(url, f"CREATE TABLE {migrate.MARK.name} (id BIGINT PRIMARY KEY)")
+
+
 async def half_of_two(url: str) -> None:
     await migrate.migrate(url, install=INSTALL)
     await execute(url, f"INSERT INTO {migrate.VERSION_TABLE} VALUES ('0001')")
@@ -146,6 +153,7 @@ async def half_of_two(url: str) -> None:
         (half_without_version, Conflict, "in part"),
         (half_without_revision, Conflict, "in part"),
         (half_of_two, Conflict, "in part"),
+        (half_of_a_later_step, Conflict, "in part"),
     ],
 )
 async def test_what_cannot_be_migrated_is_refused_unchanged_with_a_mend(

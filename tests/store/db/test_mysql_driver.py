@@ -149,6 +149,14 @@ def kill(url: str, thread_id: int) -> None:
         server.kill(thread_id)
 
 
+async def test_a_row_that_keeps_its_values_counts_as_found(mariadb: NoteDatabase) -> None:
+    await mariadb.database.transact(write, [("a", 1)])
+    connection = await driver_of(mariadb.database)._connect()
+    async with connection.raw.cursor() as cursor:
+        assert await cursor.execute("UPDATE note SET number = 1 WHERE id = 'a'") == 1
+    connection.terminate()
+
+
 @pytest.mark.parametrize(
     "code, fault",
     [

@@ -56,6 +56,18 @@ def postgres_places(kernel_postgres: str, tmp_path: Path) -> Places:
     return Places(kernel_postgres, tmp_path)
 
 
+@pytest.fixture(
+    params=[
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ]
+)
+def server_places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
+    """Where databases of servers are made, for what takes transactions that run side by side."""
+    name = "kernel_postgres" if request.param == "postgresql" else "mariadb_url"
+    return Places(str(request.getfixturevalue(name)), tmp_path)
+
+
 @pytest.fixture
 async def kernel(places: Places) -> AsyncIterator[Kernel]:
     """A fresh kernel on each engine, every family owned by `here` in epoch 1."""

@@ -55,7 +55,7 @@ class Kernel:
         self.schema = schema
         self.host = host
         self._numbers = itertools.count(1)
-        self._engine = engine_of(url, schema)
+        self.engine = engine_of(url, schema)
 
     @property
     def on_sqlite(self) -> bool:
@@ -176,11 +176,11 @@ class Kernel:
     @contextlib.contextmanager
     def connect(self) -> Any:
         """A connection beside the kernel's own, committed at the end."""
-        with self._engine.begin() as connection:
+        with self.engine.begin() as connection:
             yield connection
 
     def close(self) -> None:
-        self._engine.dispose()
+        self.engine.dispose()
 
     async def tables(self) -> dict[str, list[str]]:
         """All the kernel's tables, comparable between databases."""

@@ -1,18 +1,24 @@
-"""Runs transactions side by side on PostgreSQL, one statement at a time, in an order that a test chooses."""
+"""Runs transactions side by side on a server, one statement at a time, in an order that a test chooses."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from doonce.db.postgresql import PooledConnection, PostgresqlDriver
+import sqlalchemy as sa
+
+from doonce.db import mysql, postgresql
+from doonce.db.mysql import MysqlDriver
+from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.transaction import Txn
+
+Waits = Callable[[Any], Awaitable[bool]]
 
 
 class Stepped:
     """One transaction on a connection of its own, moved on by `step`. A step may wait for another's lock."""
 
-    def __init__(self, driver: PostgresqlDriver, connection: PooledConnection, transaction: Txn[Any]) -> None:
+    def __init__(self, driver: Any, connection: Any, transaction: Txn[Any]) -> None:
         self._driver = driver
         self._connection = connection
         self._transaction = transaction
@@ -23,15 +29,11 @@ class Stepped:
         self.result: Any = None
 
     @property
-    def process(self) -> int:
-        return self._connection.raw.get_server_pid()
-
-    @property
     def stuck(self) -> bool:
         """Whether its last step still waits for a lock."""
         return self._step is not None and not self._step.done()
 
-    async def step(self, waits: Callable[[int], Awaitable[bool]]) -> None:
+    async def step(self, waits: Waits) -> None:
         """Carry out one statement, or the commit; returns when it is done, or waits for somebody's lock."""
         if self._step is not None and self._step.done():
             self._step.result()
@@ -42,14 +44,14 @@ class Stepped:
             self._step = asyncio.create_task(self._advance())
         while not self._step.done():
             await asyncio.wait([self._step], timeout=0.01)
-            if not self._step.done() and await waits(self.process):
+            if not self._step.done() and await waits(self._connection):
                 return
         self._step.result()
 
     async def _advance(self) -> None:
         if not self._begun:
             self._begun = True
-            await self._connection.raw.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            await begin(self._connection)
         try:
             call = self._transaction.send(self._value)
         except StopIteration as stop:
@@ -59,13 +61,21 @@ class Stepped:
             self._value = await self._driver._carry_out(self._connection, call)
 
 
+async def begin(connection: Any) -> None:
+    """As the connection's driver begins."""
+    if isinstance(connection, mysql.PooledConnection):
+        await connection.execute(mysql.BEGIN)
+    else:
+        await connection.raw.execute(postgresql.BEGIN)
+
+
 class Interleaver:
     """Two or more connections and one that watches them, kept for many runs."""
 
-    def __init__(self, driver: PostgresqlDriver, connections: list[PooledConnection], watcher: Any) -> None:
+    def __init__(self, driver: Any, connections: list[Any], waits: Waits) -> None:
         self._driver = driver
         self._connections = connections
-        self._watcher = watcher
+        self._waits = waits
 
     async def run(self, transactions: Sequence[Txn[Any]], order: Sequence[int]) -> list[Any]:
         """Run the transactions in this order of steps, then each to its end; their results.
@@ -85,21 +95,52 @@ class Interleaver:
                     await one.step(self._waits)
         raise AssertionError("these transactions never end")
 
-    async def _waits(self, process: int) -> bool:
-        return bool(await self._watcher.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", process))
-
 
 @contextlib.asynccontextmanager
-async def interleaver(driver: PostgresqlDriver, width: int = 2) -> AsyncIterator[Interleaver]:
+async def interleaver(driver: Any, width: int = 2) -> AsyncIterator[Interleaver]:
     """An interleaver of so many transactions at a time."""
-    connections = [PooledConnection(await driver._connect()) for _ in range(width)]
+    if isinstance(driver, MysqlDriver):
+        async with _on_mysql(driver, width) as made:
+            yield made
+        return
+    assert isinstance(driver, PostgresqlDriver)
+    connections = [postgresql.PooledConnection(await driver._connect()) for _ in range(width)]
     watcher = await driver._connect()
+
+    async def waits(connection: postgresql.PooledConnection) -> bool:
+        process = connection.raw.get_server_pid()
+        return bool(await watcher.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", process))
+
     try:
-        yield Interleaver(driver, connections, watcher)
+        yield Interleaver(driver, connections, waits)
     finally:
         for connection in connections:
             connection.raw.terminate()
         await watcher.close()
+
+
+def lock_waits(engine: sa.Engine) -> list[str]:
+    """What MariaDB says of each transaction that waits for a lock. Its tables of them are stale when asked often."""
+    with engine.connect() as connection:
+        status = str(connection.exec_driver_sql("SHOW ENGINE INNODB STATUS").one()[2])
+    return [block for block in status.split("---TRANSACTION") if "LOCK WAIT" in block]
+
+
+@contextlib.asynccontextmanager
+async def _on_mysql(driver: MysqlDriver, width: int) -> AsyncIterator[Interleaver]:
+    connections = [await driver._connect() for _ in range(width)]
+    engine = sa.create_engine(driver.url.set(drivername="mysql+pymysql"), isolation_level="AUTOCOMMIT")
+
+    async def waits(connection: mysql.PooledConnection) -> bool:
+        thread = f"thread id {connection.raw.thread_id()},"
+        return any(thread in block for block in await asyncio.to_thread(lock_waits, engine))
+
+    try:
+        yield Interleaver(driver, connections, waits)
+    finally:
+        for connection in connections:
+            connection.terminate()
+        engine.dispose()
 
 
 def orders(first: int, second: int) -> list[list[int]]:

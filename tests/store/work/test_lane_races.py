@@ -14,8 +14,6 @@ from doonce.work import settle, store
 from doonce.work.model import Claimed, Event, Settlement, State
 from doonce.work.tables import work_item, work_ready
 
-pytestmark = pytest.mark.postgresql
-
 Race = tuple[Callable[[], Txn[Any]], Callable[[], Txn[Any]]]
 STEPS = 13
 """As many as the longest of these transactions takes; more would only repeat orders."""
@@ -149,9 +147,9 @@ RACES: list[Callable[[Kernel], Awaitable[Race]]] = [
 
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
 async def test_l1_no_order_of_statements_strands_an_item_or_runs_two_in_a_lane(
-    postgres_places: Places, race: Callable[[Kernel], Awaitable[Race]]
+    server_places: Places, race: Callable[[Kernel], Awaitable[Race]]
 ) -> None:
-    async with postgres_places.kernel() as kernel, interleaver(kernel.database.driver) as pairs:
+    async with server_places.kernel() as kernel, interleaver(kernel.database.driver) as pairs:
         for order in orders(STEPS, STEPS):
             await kernel.clear()
             pair = await race(kernel)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 from tests.store.work.kernel import HERE, Kernel, Places
+from tests.store.work.stepper import lock_waits
 
 from doonce.db.transaction import Txn, fetch, lock_exclusive
 from doonce.ownership import store as ownership
@@ -39,11 +40,10 @@ def test_who_may_claim_and_who_may_finish(state: OwnershipState) -> None:
     assert not owner.lets_finish("elsewhere", 2)
 
 
-@pytest.mark.postgresql
 async def test_d2_a_transfer_waits_for_transactions_that_rely_on_the_owner_and_is_seen_by_the_next(
-    postgres_places: Places,
+    server_places: Places,
 ) -> None:
-    async with postgres_places.kernel() as kernel:
+    async with server_places.kernel() as kernel:
         await kernel.insert(kernel.new("a"))
         claimed = await kernel.claim_one()
         fenced, may_end = asyncio.Event(), asyncio.Event()
@@ -76,6 +76,9 @@ async def test_d2_a_transfer_waits_for_transactions_that_rely_on_the_owner_and_i
 
 def waiting_for_names(kernel: Kernel) -> int:
     """How many transactions wait for a named lock."""
+    if kernel.on_mariadb:
+        fence = f"`{kernel.schema}`.`doonce_fence`"
+        return sum(fence in block for block in lock_waits(kernel.engine))
     with kernel.connect() as connection:
         text = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         return int(connection.scalar(text) or 0)
