@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks.case import Measurement, Values
+from benchmarks.case import Measurement, Options, Values
 
 IN_FLIGHT = 64
 AT_ONCE = 50
 RATE = ("per_s", "cpu_us")
+RECEIVED = (*RATE, "bare_per_s", "bare_cpu_us", "tax", "half_p99_ms")
 Medians = Mapping[str, Values]
 
 
@@ -27,15 +28,16 @@ class Size:
     pending: int
     looks: int
     idle: int
+    deliveries: int
 
 
 FULL = Size(
     rounds=3, noop=20_000, noop_slow=3_000, effects=6_000, calls=6_000, calls_slow=1_500, bare=12_000,
-    pending=1_000_000, looks=150, idle=300,
+    pending=1_000_000, looks=150, idle=300, deliveries=10_000,
 )  # fmt: skip
 QUICK = Size(
     rounds=1, noop=5_000, noop_slow=500, effects=1_000, calls=1_000, calls_slow=300, bare=3_000,
-    pending=50_000, looks=40, idle=60,
+    pending=50_000, looks=40, idle=60, deliveries=2_500,
 )  # fmt: skip
 
 
@@ -70,8 +72,14 @@ def measurements(size: Size) -> list[Measurement]:
             "effects_sqlite", "doonce_effects", RATE,
             {"jobs": size.effects, "concurrency": IN_FLIGHT}, "sqlite", simulator=True,
         ),
+        Measurement("ingress", "doonce_ingress", RECEIVED, _received(size), "sqlite"),
+        Measurement("ingress_postgresql", "doonce_ingress", RECEIVED, _received(size)),
         Measurement("idle", "doonce_idle", ("p50_ms", "p99_ms"), {"jobs": size.idle}, simulator=True),
     ]  # fmt: skip
+
+
+def _received(size: Size) -> Options:
+    return {"jobs": size.deliveries, "concurrency": IN_FLIGHT}
 
 
 def backlog(size: Size) -> Measurement:
@@ -139,5 +147,15 @@ FIGURES = (
     Figure("claim_backlog", "claim with a million pending ÷ with a thousand", _of("backlog", "ratio"), most=1.3),
     Figure("idle_p50_ms", "accept → request arrives, median, ms", _of("idle", "p50_ms"), most=8),
     Figure("idle_p99_ms", "the same, 99th percentile, ms", _of("idle", "p99_ms"), most=20),
+    Figure("ingress_per_s", "deliveries a second, each durable before its answer", _of("ingress", "per_s")),
+    Figure("ingress_tax", "the same server answering without durability ÷ that", _of("ingress", "tax"), most=1.6),
+    Figure(
+        "ingress_cpu_tax", "the same in processor time of the service",
+        _ratio(("ingress", "cpu_us"), ("ingress", "bare_cpu_us")),
+    ),
+    Figure("ingress_p99_ms", "at half that load: due → answered, 99th percentile, ms", _of("ingress", "half_p99_ms")),
+    Figure("ingress_per_s_postgresql", "the same on PostgreSQL", _of("ingress_postgresql", "per_s")),
+    Figure("ingress_tax_postgresql", "the same on PostgreSQL", _of("ingress_postgresql", "tax")),
+    Figure("ingress_p99_ms_postgresql", "the same on PostgreSQL", _of("ingress_postgresql", "half_p99_ms")),
     Figure("worker_rss_mb", "memory of the effects' worker process, MiB", _of("effects", "rss_mb"), most=80),
 )  # fmt: skip

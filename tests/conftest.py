@@ -12,7 +12,7 @@ from psycopg import sql
 
 from doonce.base.ids import new_token
 
-POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres"}
+POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres", "module_postgres"}
 MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb"}
 
 
@@ -59,13 +59,20 @@ def made_databases(postgres_url: str) -> Iterator[list[str]]:
 @pytest.fixture
 def fresh_postgres(postgres_url: str, made_databases: list[str]) -> str:
     """The URL of a new, empty PostgreSQL database."""
+    return _made(postgres_url, made_databases)
+
+
+@pytest.fixture(scope="module")
+def module_postgres(postgres_url: str, made_databases: list[str]) -> str:
+    """The URL of a new, empty PostgreSQL database for the tests of one module."""
+    return _made(postgres_url, made_databases)
+
+
+def _made(postgres_url: str, made_databases: list[str]) -> str:
     database = f"test_{new_token()}"
     with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(
-                sql.Identifier(database)
-            )
-        )
+        text = "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
+        server.execute(sql.SQL(text).format(sql.Identifier(database)))
     made_databases.append(database)
     return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{database}"))
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from examples.demo import cards, stories
+from examples.demo import cards, deliveries, stories
 from examples.demo.scene import TOKEN, Scene, set_up
 from examples.demo.stage import ROOT, WIDTH, CheckFailed, Stage
 from rich.console import Console
@@ -27,6 +27,7 @@ async def play(stage: Stage, simulator_started: contextlib.ExitStack) -> Scene:
     await stories.nobody_knows(scene)
     await stories.too_late(scene)
     await cards.a_server_that_nobody_here_wrote(scene)
+    await deliveries.deliveries(scene)
     return scene
 
 

@@ -209,6 +209,7 @@ def service_config(stage: Stage, inbox_url: str, inbox_credential: Path) -> Path
             "effects": {"lease_us": 4_000_000, "poll_seconds": 0.3},
             "reconciles": {"lease_us": 4_000_000, "poll_seconds": 0.3},
             "completions": {"lease_us": 4_000_000, "poll_seconds": 0.3},
+            "events": {"lease_us": 4_000_000, "poll_seconds": 0.3},
             "dispatch": {"margin_us": 1_000_000},
             "reconcile": {"again_us": 500_000, "again_cap_us": 1_000_000},
             "inboxes": {"crm": {"url": inbox_url, "credential_file": str(inbox_credential)}},

@@ -50,18 +50,7 @@ class Metrics:
             ["fence"],
             registry=self.registry,
         )
-        self._rollbacks = Counter(
-            "doonce_database_rollbacks_total",
-            "Proven rollbacks, run again.",
-            ["operation", "fault"],
-            registry=self.registry,
-        )
-        self._unknown_commits = Counter(
-            "doonce_unknown_commits_total",
-            "Commits whose result was not known and had to be settled.",
-            ["operation"],
-            registry=self.registry,
-        )
+        self._rollbacks, self._unknown_commits = _of_the_database(self.registry)
         self._flushes = Histogram(
             "doonce_flush_rows",
             "Rows that shared one commit.",
@@ -79,6 +68,7 @@ class Metrics:
             )
         )
         self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
+        self._refused = _of_connections(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -143,6 +133,10 @@ class Metrics:
         """Count an event that was told of."""
         self._events.labels(fate).inc()
 
+    def refused(self, reason: str) -> None:
+        """Count a connection that never became a request."""
+        self._refused.labels(reason).inc()
+
     def text(self) -> bytes:
         """The registry in the exposition format."""
         return generate_latest(self.registry)
@@ -154,6 +148,31 @@ def _of_gaps(registry: CollectorRegistry) -> Gauge:
         "Routes whose deliveries may have been lost for good, until somebody looked.",
         registry=registry,
     )
+
+
+def _of_connections(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_http_refused_total",
+        "Connections ended before they became a request, by reason.",
+        ["reason"],
+        registry=registry,
+    )
+
+
+def _of_the_database(registry: CollectorRegistry) -> tuple[Counter, Counter]:
+    rollbacks = Counter(
+        "doonce_database_rollbacks_total",
+        "Proven rollbacks, run again.",
+        ["operation", "fault"],
+        registry=registry,
+    )
+    unknown_commits = Counter(
+        "doonce_unknown_commits_total",
+        "Commits whose result was not known and had to be settled.",
+        ["operation"],
+        registry=registry,
+    )
+    return rollbacks, unknown_commits
 
 
 def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Counter]:

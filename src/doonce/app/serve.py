@@ -26,6 +26,7 @@ from doonce.app.operate.service import Operator
 from doonce.app.proof import Watch, prove
 from doonce.app.settings import Role, Settings
 from doonce.app.web.api import Api
+from doonce.app.web.connection import Config
 from doonce.app.web.readiness import Readiness
 from doonce.base.errors import Unavailable
 from doonce.ownership.model import Family
@@ -114,17 +115,18 @@ def http_server(settings: Settings, engine: Engine, readiness: Readiness) -> Htt
         origins=settings.egress.origins(),
         body_seconds=settings.listen.body_seconds,
     )
-    config = uvicorn.Config(
+    config = Config(
         api.application(handoffs=Role.API in settings.roles, deliveries=Role.INGRESS in settings.roles),
-        http="h11",  # its head is bounded, which httptools' is not
+        head_seconds=settings.listen.head_seconds,
+        connections_max=settings.listen.connections_max,
+        turned_away=engine.metrics.refused,
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="warning",
+        log_level="error",  # its warnings are about strangers, who are counted instead
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=settings.listen.connections_max,
         timeout_keep_alive=settings.listen.idle_seconds,
         timeout_graceful_shutdown=max(1, int(settings.stop_seconds)),
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,

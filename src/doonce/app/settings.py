@@ -59,6 +59,7 @@ class Listen(Part, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8410
     connections_max: int = 512
+    head_seconds: float = 10.0
     body_seconds: float = 30.0
     idle_seconds: int = 10
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import itertools
 import os
 import queue
 import sqlite3
@@ -51,6 +52,9 @@ ADVANCE_CLOCK = (
 CLOCK_AS_STORED = "SELECT now_us FROM doonce_clock WHERE id = 1"
 READ_CLOCK = "SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1"
 DRIVER_ERRORS = (sqlite3.Error, ValueError, OverflowError)
+ROWS_A_STATEMENT = (64, 16, 4, 1)
+"""Sizes of inserts, each a text that is prepared once; the widest table has some 30 columns, of 32,766 parameters."""
+
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "glusterfs", "ceph"}
 
 
@@ -86,7 +90,7 @@ class SqliteDriver:
         self._readers = ThreadPoolExecutor(settings.readers, thread_name_prefix="doonce-sqlite-read")
         self._local = threading.local()
         self._reading: list[sqlite3.Connection] = []
-        self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
+        self._inserts: dict[tuple[str, tuple[str, ...], bool, int], str] = {}
         self._closed = False
 
     async def run(self, factory: Callable[[], Txn[T]], *, readonly: bool) -> T:
@@ -192,7 +196,7 @@ class SqliteDriver:
                 compiled = call.statement.sqlite
                 return connection.execute(compiled.text, compiled.arguments(call.params)).fetchall()
             if isinstance(call, InsertMany):
-                connection.executemany(self._insert_text(call), call.rows)
+                self._insert(connection, call)
                 return None
             if isinstance(call, ReadClock):
                 if newest_us is None:
@@ -251,8 +255,17 @@ class SqliteDriver:
             raise classify(error) from error
         return connection
 
-    def _insert_text(self, call: InsertMany) -> str:
-        key = (call.table.name, call.columns, call.skip_conflicts)
+    def _insert(self, connection: sqlite3.Connection, call: InsertMany) -> None:
+        """Insert many rows with few statements: each one gives the interpreter away and has to get it back."""
+        start = 0
+        for count in ROWS_A_STATEMENT:
+            while len(call.rows) - start >= count:
+                rows = call.rows[start : start + count]
+                connection.execute(self._insert_text(call, count), tuple(itertools.chain.from_iterable(rows)))
+                start += count
+
+    def _insert_text(self, call: InsertMany, count: int) -> str:
+        key = (call.table.name, call.columns, call.skip_conflicts, count)
         if key not in self._inserts:
             statement = sa.dialects.sqlite.insert(call.table).values(
                 {name: sa.bindparam(name) for name in call.columns}
@@ -265,7 +278,8 @@ class SqliteDriver:
             order = list(compiled.positiontup)
             if order != list(call.columns):
                 raise TypeError(f"give the columns of {call.table.name} in table order: {order}")
-            self._inserts[key] = str(compiled.string)
+            row = f"({', '.join('?' * len(call.columns))})"
+            self._inserts[key] = str(compiled.string).replace(row, ", ".join([row] * count))
         return self._inserts[key]
 
     async def listen(self, wake: Callable[[str], None]) -> None:

@@ -70,7 +70,7 @@ class Deriver:
         self._observer = observer
         self._finishes: Committer[Derivation, Made] = Committer(
             database,
-            store.finish,
+            store.finish_derivations,
             key=lambda derivation: derivation.settlement.claimed.item.id,
             size=lambda derivation: 1_024 + sum(640 + len(made.sealed) for made in derivation.events),
             settings=CommitterSettings(bytes_max=FINISH_BYTES_MAX),

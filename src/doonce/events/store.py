@@ -105,7 +105,7 @@ class Made(Record, frozen=True):
     new: frozenset[str]
 
 
-def finish(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
+def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     """End derivations of one deployment under their live claims; a stale one makes no event.
 
     An event whose identity is there already is left as it is, and makes no work: a redelivery in another grouping makes

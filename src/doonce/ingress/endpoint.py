@@ -29,6 +29,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 PREFIX: Final = b"/in/"
+HEAD_BYTES_MAX: Final = 16_384
+"""Headers of one delivery, names and values; the longest known ones have some 3,000 bytes."""
+
 PLAIN: Final = "text/plain"
 SECOND_US: Final = 1_000_000
 _IDENTITY: Final = frozenset({b"", b"identity"})
@@ -134,6 +137,13 @@ class IngressEndpoint:
 
     def _check_headers(self, route: OpenRoute, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """What the head alone says is refused before one byte of the body is read."""
+        if sum(len(name) + len(value) for name, value in headers) > HEAD_BYTES_MAX:
+            raise Refusal("head_long", Response(431))
+        names = {name for name, _ in headers}
+        if b"content-length" in names and b"transfer-encoding" in names:
+            raise Refusal(
+                "framing", Response(400)
+            )  # two lengths: whoever stands before us may believe the other
         for name, value in headers:
             if name == b"content-encoding" and value.strip().lower() not in _IDENTITY:
                 raise Refusal("content_encoding", Response(415))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,7 @@ class Ingress:
         self._observer = observer
         self._now_ns = now_ns
         self._routes: OrderedDict[RouteKey, tuple[int, OpenRoute | None]] = OrderedDict()
+        self._openings: dict[RouteKey, asyncio.Task[OpenRoute | None]] = {}
         self._rejections: dict[RouteKey, Counter[str]] = {}
         self._losses: Counter[RouteKey] = Counter()
         self._unseen: dict[RouteKey, Counter[str]] = {}
@@ -105,14 +107,34 @@ class Ingress:
 
         Raises `Unavailable` when its secrets do not open, `Invalid` when one of them is no key: both are ours to mend.
         """
-        now_ns = self._now_ns()
         known = self._routes.get(key)
-        if known is None or now_ns - known[0] >= self.settings.routes_every_ms * 1_000_000:
-            known = self._routes[key] = (now_ns, await self._open(key))
+        if known is None or self._now_ns() - known[0] >= self.settings.routes_every_ms * 1_000_000:
+            return await asyncio.shield(self._opened(key))
+        self._routes.move_to_end(key)
+        return known[1]
+
+    def _opened(self, key: RouteKey) -> asyncio.Task[OpenRoute | None]:
+        """Open a route once for all who wait for it: at its turn of the second every delivery under way does."""
+        opening = self._openings.get(key)
+        if opening is None:
+            opening = self._openings[key] = asyncio.create_task(self._remember(key))
+            opening.add_done_callback(functools.partial(self._was_opened, key))
+        return opening
+
+    def _was_opened(self, key: RouteKey, done: asyncio.Task[OpenRoute | None]) -> None:
+        """Take note of a failure even where everybody who waited has gone: it was theirs to hear."""
+        self._openings.pop(key, None)
+        if not done.cancelled():
+            done.exception()
+
+    async def _remember(self, key: RouteKey) -> OpenRoute | None:
+        now_ns = self._now_ns()
+        route = await self._open(key)
+        self._routes[key] = (now_ns, route)
         self._routes.move_to_end(key)
         while len(self._routes) > self.settings.routes_max:
             self._routes.popitem(last=False)
-        return known[1]
+        return route
 
     def known(self, key: RouteKey) -> OpenRoute | None:
         """The route as this process last saw it, without asking; None where it never did."""

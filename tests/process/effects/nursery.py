@@ -13,9 +13,13 @@ import sys
 from collections.abc import Callable
 
 import msgspec
-from tests.process.effects import acceptor, worker
+from tests.process.effects import acceptor, receiver, worker
 
-MAINS: dict[str, Callable[[], None]] = {"worker": worker.main, "acceptor": acceptor.main}
+MAINS: dict[str, Callable[[], None]] = {
+    "worker": worker.main,
+    "acceptor": acceptor.main,
+    "receiver": receiver.main,
+}
 
 
 class Request(msgspec.Struct, frozen=True):

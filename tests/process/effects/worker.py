@@ -27,6 +27,7 @@ from doonce.effects.completions import CompletionSettings
 from doonce.effects.reconciler import ReconcileSettings
 from doonce.effects.telling import Inbox
 from doonce.http import PRIVATE_ALLOWED, EgressPolicy, Sent
+from doonce.ingress.service import IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.vault import Vault
 from doonce.work.model import RetryPolicy
@@ -52,6 +53,8 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
             effects=family,
             reconciles=family,
             completions=family,
+            events=family,
+            ingress=IngressSettings(tally_seconds=0.05),
             dispatch=DispatchSettings(margin_us=settings.margin_us, evidence_pause_seconds=0.05),
             reconcile=ReconcileSettings(again_us=100_000, again_cap_us=500_000),
             completion=CompletionSettings(policy=RetryPolicy(base_us=50_000, cap_us=500_000)),

@@ -12,17 +12,20 @@ IN_FLIGHT = "call.in_flight"
 
 WORKER_OPERATIONS = (
     "claim_and_prepare", "mark", "finish", "renew", "claim_questions", "prepare_probe", "resolve", "append_evidence",
-    "claim_completions", "settle", "sweep",
+    "claim_completions", "settle", "sweep", "erase",
 )  # fmt: skip
 """The durable commits of a working process."""
 
 ACCEPT_OPERATIONS = ("accept", "reject")
 """The durable commits of acceptance."""
 
+RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations", "claim_handings")
+"""The durable commits between a provider's request and its event at the door of the application."""
+
 OPERATOR_OPERATIONS = frozenset(
     {
-        "adopt", "_adopt", "append", "cancel", "connect", "disconnect", "_examine", "issue", "publish", "reconnect",
-        "replay", "revoke", "rotate",
+        "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "issue",
+        "publish", "reconnect", "replace", "replay", "revoke", "rotate",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""

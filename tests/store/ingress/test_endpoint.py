@@ -7,6 +7,7 @@ import pytest
 from tests.store.ingress.routes import receiver, signed
 
 from doonce.db.database import Database
+from doonce.ingress import secrets
 
 BODY = b'{"events":[]}'
 END = {"type": "http.request", "body": b"", "more_body": False}
@@ -125,3 +126,39 @@ async def test_what_is_counted_survives_a_database_that_does_not_answer(
     counted = {row["reason"]: row["count"] for row in await at.rows("ingress_rejection")}
     assert counted == {"proof_missing": 1, "unavailable": 1}
     assert len(await at.rows("ingress_gap")) == 1
+
+
+async def test_deliveries_that_come_together_open_their_route_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = await receiver(database, routes_every_ms=1)
+    opened: list[Any] = []
+    read = type(database).read
+
+    async def counted(self: Database, operation: Any, *args: Any) -> Any:
+        opened.append(operation)
+        return await read(self, operation, *args)
+
+    monkeypatch.setattr(type(database), "read", counted)
+    bodies = [b"%d" % number for number in range(30)]
+    assert await asyncio.gather(*(at.deliver("once", body) for body in bodies)) == [200] * 30
+    assert opened.count(secrets.active) == 1
+    assert len(await at.rows("ingress_receipt")) == 30
+
+
+async def test_a_route_that_does_not_open_is_told_to_all_who_wait(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from doonce.base.errors import Unavailable
+
+    at = await receiver(database)
+
+    async def failing(*_: Any) -> Any:
+        await asyncio.sleep(0)
+        raise Unavailable("down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(database), "read", failing)
+        answers = await asyncio.gather(*(at.deliver("once", b"%d" % number) for number in range(10)))
+        assert answers == [503] * 10
+    assert await at.deliver("once", b"again") == 200

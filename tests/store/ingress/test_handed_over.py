@@ -121,14 +121,14 @@ async def test_t1_a_derivation_interrupted_anywhere_is_the_same_run_again(databa
         after += 1
         try:
             await database.driver.run(
-                lambda after=after: interrupted(store.finish([made]), after, seen), readonly=False
+                lambda after=after: interrupted(store.finish_derivations([made]), after, seen), readonly=False
             )
         except Interruption:
             assert not await at.rows("event")
             assert not await work(at)
     assert after > 5
     once = (await at.rows("event"), await at.rows("work_item"))
-    (again,) = await database.transact(store.finish, [made])
+    (again,) = await database.transact(store.finish_derivations, [made])
     assert again == Made(Settled.REPEATED, frozenset(event.id for event in made.events)), (
         "after an unknown commit"
     )
@@ -189,13 +189,13 @@ async def test_t1_a_deletion_and_its_suspension_are_one_transaction(database: Da
         after += 1
         try:
             await database.driver.run(
-                lambda after=after: interrupted(store.finish([made]), after, seen), readonly=False
+                lambda after=after: interrupted(store.finish_derivations([made]), after, seen), readonly=False
             )
         except Interruption:
             assert not await at.rows("event")
             assert await states(at, principal, "7") == {"7": ("active", 1)}
     assert await states(at, principal, "7") == {"7": ("suspended", 2)}
-    await database.transact(store.finish, [made])
+    await database.transact(store.finish_derivations, [made])
     assert await states(at, principal, "7") == {"7": ("suspended", 2)}
 
 
@@ -205,7 +205,7 @@ async def test_a_derivation_that_lost_its_claim_makes_nothing(database: Database
     made = await derivation(at)
     claimed = replace(made.settlement.claimed, token="another")
     late = replace(made, settlement=replace(made.settlement, claimed=claimed))
-    assert await database.transact(store.finish, [late]) == [Made(Settled.STALE, frozenset())]
+    assert await database.transact(store.finish_derivations, [late]) == [Made(Settled.STALE, frozenset())]
     assert not await at.rows("event")
     assert not await work(at)
 
@@ -218,7 +218,7 @@ async def test_two_receipts_of_one_event_make_it_once(database: Database, order:
     unread = await database.transact(claim_unread, at.claim_request(Family.EVENT))
     deriver = Deriver(database, at.views, at.vault, Principals(at.database, at.vault), DEPLOYMENT)
     both = [await deriver.derivation(one) for one in unread]
-    together = await database.transact(store.finish, [both[number] for number in order])
+    together = await database.transact(store.finish_derivations, [both[number] for number in order])
     assert [one.settled for one in together] == [Settled.DONE, Settled.DONE]
     assert sum(len(one.new) for one in together) == 1
     (made,) = await at.rows("event")

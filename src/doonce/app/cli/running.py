@@ -84,7 +84,7 @@ def migrate(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
 
 
 def demo(*, keep: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Watch the guarantees hold: four stories on SQLite, with real processes that are killed. About a minute.
+    """Watch the guarantees hold: five stories on SQLite, with real processes that are killed. About a minute.
 
     Parameters
     ----------
