@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import asyncpg
 import sqlalchemy as sa
-from asyncmy.errors import MySQLError
 from sqlalchemy.dialects import mysql as mysql_dialect
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
@@ -62,7 +61,13 @@ async def run(url: str, work: Callable[[sa.Connection], T], *, write: bool) -> T
         return await _run_on_postgresql(database, work, write)
     except sa.exc.DBAPIError as error:
         raise _translate(database, _fault(database, error.orig or error)) from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, MySQLError, sqlite3.Error) as error:
+    except (
+        OSError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        mysql_faults.wire_error(),
+        sqlite3.Error,
+    ) as error:
         raise _translate(database, _fault(database, error)) from error
     except DatabaseFault as fault:
         raise _translate(database, fault) from fault

@@ -16,15 +16,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-import asyncmy
 import msgspec
 import sqlalchemy as sa
-from asyncmy.constants import CLIENT, FIELD_TYPE, SERVER_STATUS
-from asyncmy.errors import MySQLError
 from sqlalchemy.dialects import mysql as mysql_dialect
 
 from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, SchemaFault
-from doonce.db.mysql_faults import DRIVER_ERRORS, ROLLED_BACK_AT_COMMIT, classify, code_of
+from doonce.db.mysql_faults import ROLLED_BACK_AT_COMMIT, classify, code_of, driver_errors, wire_error
 from doonce.db.mysql_server import VARIABLES, refusal
 from doonce.db.mysql_sql import MysqlText, batch_source
 from doonce.db.schema import HINTS
@@ -52,7 +49,10 @@ FENCE_SLOTS: Final = 16
 FENCE_INSERT: Final = "INSERT INTO doonce_fence (name, slot, moves) VALUES "
 FENCE_ROW: Final = "(?, ?, 1)"
 FENCE_MOVE: Final = " ON DUPLICATE KEY UPDATE moves = moves + 1"
-TEXT_TYPES: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
+FOUND_ROWS: Final = 2
+IN_TRANSACTION: Final = 1
+TEXT_TYPES: Final = frozenset({15, 253, 254})
+"""Numbers of the protocol: a capability of the client, a bit of the server's status, the types of short texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class PooledConnection:
 
     def in_transaction(self) -> bool:
         """Whether the server's last word says that a transaction is open."""
-        return bool(self.raw.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+        return bool(self.raw.server_status & IN_TRANSACTION)
 
     def forget(self) -> None:
         """Prepare every statement anew: a table may have changed under one."""
@@ -224,11 +224,11 @@ class MysqlDriver:
             raise RolledBack("the server has ended the transaction by itself: a COMMIT would do nothing")
         try:
             await connection.execute("COMMIT")
-        except MySQLError as error:
+        except wire_error() as error:
             if code_of(error) in ROLLED_BACK_AT_COMMIT:
                 raise classify(error) from error
             raise CommitUnknown(f"the commit failed: {error}") from error
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             raise CommitUnknown("the connection was lost while committing") from error
 
     def _insert_text(self, call: InsertMany) -> str:
@@ -247,13 +247,15 @@ class MysqlDriver:
         try:
             async with asyncio.timeout(self.settings.connect_timeout_seconds):
                 await connection.execute("ROLLBACK")
-        except DRIVER_ERRORS:
+        except driver_errors():
             connection.terminate()
         else:
             connection.forget()
             self._release(connection)
 
     async def _connect(self) -> PooledConnection:
+        import asyncmy  # noqa: PLC0415 (workers on other engines have no use for it)
+
         settings, url = self.settings, self.url
         try:
             raw = await asyncmy.connect(
@@ -264,17 +266,17 @@ class MysqlDriver:
                 database=url.database,
                 charset="utf8mb4",
                 autocommit=False,
-                client_flag=CLIENT.FOUND_ROWS,
+                client_flag=FOUND_ROWS,
                 connect_timeout=settings.connect_timeout_seconds,
             )
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             raise Disconnected(f"no connection to the database: {error}") from error
         connection = PooledConnection(raw, next(self._numbers) % FENCE_SLOTS)
         try:
             await configure(connection, settings, is_mariadb="MariaDB" in raw.get_server_info())
             if self.admit is not None:
                 await self.admit(connection)
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             connection.terminate()
             raise Disconnected(f"no connection to the database: {error}") from error
         except BaseException:
@@ -290,7 +292,7 @@ class MysqlDriver:
         self._closed = True
         idle, self._idle = self._idle, []
         for connection in idle:
-            with contextlib.suppress(*DRIVER_ERRORS):
+            with contextlib.suppress(*driver_errors()):
                 await connection.raw.ensure_closed()
 
 
@@ -317,7 +319,7 @@ def fencing(names: Sequence[str], slots: Iterable[int]) -> tuple[str, list[Any]]
 async def _ask(question: Awaitable[T]) -> T:
     try:
         return await question
-    except DRIVER_ERRORS as error:
+    except driver_errors() as error:
         raise classify(error) from error
     except (UnicodeError, OverflowError, ValueError) as error:
         raise RefusedData(str(error)) from error

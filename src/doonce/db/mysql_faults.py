@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from asyncmy.errors import MySQLError
-
 from doonce.db.faults import (
     Contended,
     DatabaseFault,
@@ -16,7 +14,6 @@ from doonce.db.faults import (
     SchemaFault,
 )
 
-DRIVER_ERRORS: Final = (MySQLError, OSError)  # TimeoutError is one of the latter
 CONTENDED: Final = frozenset({1205, 1317, 1969, 3024, 3572})
 REFUSED: Final = frozenset(
     {1048, 1062, 1264, 1292, 1300, 1364, 1366, 1406, 1451, 1452, 1690, 3140, 3819, 4025}
@@ -33,6 +30,18 @@ ROLLED_BACK_AT_COMMIT: Final = frozenset({1213, 1205, 1020, 8002, 8022, 9007})
 """Proven even from COMMIT: a failed certification, or a write conflict. Every other error of it leaves it unknown."""
 
 
+def wire_error() -> type[Exception]:
+    """What the server's own errors are. Imported when first asked for: workers on other engines have no driver here."""
+    from asyncmy.errors import MySQLError  # noqa: PLC0415
+
+    return MySQLError
+
+
+def driver_errors() -> tuple[type[Exception], ...]:
+    """All that the driver raises."""
+    return (wire_error(), OSError)  # TimeoutError is one of the latter
+
+
 def code_of(error: BaseException) -> int:
     """The server's number of an error, or 0."""
     code = error.args[0] if error.args else 0
@@ -42,7 +51,7 @@ def code_of(error: BaseException) -> int:
 def classify(error: Exception) -> DatabaseFault:
     """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
     code = code_of(error)
-    if not isinstance(error, MySQLError) or code in ELSEWHERE or code in CLIENT_SIDE:
+    if not isinstance(error, wire_error()) or code in ELSEWHERE or code in CLIENT_SIDE:
         return Disconnected(str(error))
     if code in NO_SPACE:
         return OutOfSpace(str(error))

@@ -15,8 +15,8 @@ from doonce.commands.model import Command, NewEnd
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch
+from doonce.effects.attempts import lock_attempts
 from doonce.effects.model import Attempt, AttemptState, Ending, NextStep, Terms, Unresolved, next_step
-from doonce.effects.store import lock_attempts
 from doonce.effects.tables import effect_attempt
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family

@@ -19,18 +19,18 @@ from doonce.commands.model import Command, EndedAs, NewEnd
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
-from doonce.effects.finish import END, effect_free
-from doonce.effects.model import Attempt, AttemptKind, Ending, Evidence, Lineage, Question, Verdicted
-from doonce.effects.store import (
+from doonce.effects.attempts import (
     ATTEMPT_COLUMNS,
     READ_COLUMNS,
     attempt_row,
     attempts_of,
     evidence_of,
-    first_dispatched_at,
     lock_attempts,
     read_attempt,
 )
+from doonce.effects.finish import END, effect_free
+from doonce.effects.model import Attempt, AttemptKind, Ending, Evidence, Lineage, Question, Verdicted
+from doonce.effects.store import first_dispatched_at
 from doonce.effects.tables import disposition, effect_attempt
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family

@@ -19,6 +19,7 @@ from doonce.db.faults import CommitUnknown, RefusedData
 from doonce.db.transaction import Txn, insert_many
 from doonce.effects import reconcile
 from doonce.effects import store as effects
+from doonce.effects.attempts import attempts_of
 from doonce.effects.reconcile import PrepareProbe
 from doonce.effects.tables import disposition, effect_attempt
 from doonce.http import Go, NotSent, Replied, Request, Sent, Stage, Unanswered, boottime_ns
@@ -323,7 +324,7 @@ async def test_w2_a_convicted_reconciliation_is_an_operators_and_asks_nothing(ca
     assert found.command is not None
     prepared = PrepareProbe(found.claimed, "default", new_id("att"), found.command, "item.read")
     assert await calls.database.transact(reconcile.prepare_probe, prepared)
-    (probe,) = (await calls.database.read(effects.attempts_of, [start.attempt_id]))[start.attempt_id]
+    (probe,) = (await calls.database.read(attempts_of, [start.attempt_id]))[start.attempt_id]
     asked = len(calls.provider.sent)
     await calls.look(replace(found, open_probe=probe, claimed=replace(found.claimed, poison=True)))
     assert len(calls.provider.sent) == asked

@@ -17,6 +17,7 @@ from doonce.db.statement import Statement
 from doonce.db.transaction import Txn, clock, fetch, insert_many
 from doonce.effects import reconcile
 from doonce.effects import store as effects
+from doonce.effects.attempts import ATTEMPT_COLUMNS, attempt_row, attempts_of
 from doonce.effects.finish import Finished
 from doonce.effects.model import (
     AttemptKind,
@@ -105,7 +106,7 @@ def verdict(found: Question, what: Verdict, **changes: object) -> Resolve:
 
 async def test_a_claim_prepares_one_attempt(world: World) -> None:
     start = await started(world)
-    (attempt,) = (await world.database.read(effects.attempts_of, [start.claimed.item.subject_id])).values()
+    (attempt,) = (await world.database.read(attempts_of, [start.claimed.item.subject_id])).values()
     assert [(a.id, a.state, a.outcome) for a in attempt] == [(start.attempt_id, AttemptState.PREPARED, None)]
 
 
@@ -196,7 +197,7 @@ async def test_w4_the_next_claimant_finds_the_open_attempt(world: World) -> None
     (again,) = await world.claim()
     assert again.open_attempt is not None
     assert (again.open_attempt.id, again.open_attempt.state) == (start.attempt_id, AttemptState.DISPATCHED)
-    attempts = await world.database.read(effects.attempts_of, [again.claimed.item.subject_id])
+    attempts = await world.database.read(attempts_of, [again.claimed.item.subject_id])
     assert len(attempts[again.claimed.item.subject_id]) == 1
     assert (await world.finish(again, Outcome.OUTCOME_UNKNOWN))[0] is Finished.DONE
     assert (await world.finish(start, Outcome.ACCEPTED))[0] is Finished.STALE
@@ -247,10 +248,8 @@ async def test_w4_a_second_attempt_beside_an_open_one_is_refused_by_its_key(worl
 
     def another() -> Txn[None]:
         now_us = yield from clock()
-        row = effects.attempt_row(
-            new_id("att"), AttemptKind.EFFECT, 0, claimed, command, command.operation, now_us
-        )
-        yield from insert_many(effect_attempt, effects.ATTEMPT_COLUMNS, [row])
+        row = attempt_row(new_id("att"), AttemptKind.EFFECT, 0, claimed, command, command.operation, now_us)
+        yield from insert_many(effect_attempt, ATTEMPT_COLUMNS, [row])
 
     with pytest.raises(RefusedData):
         await world.database.transact(another)

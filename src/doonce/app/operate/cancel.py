@@ -5,7 +5,8 @@ from __future__ import annotations
 from doonce.commands import store as commands
 from doonce.commands.model import EndedAs, NewEnd
 from doonce.db.transaction import Txn, clock, fetch
-from doonce.effects.store import attempts_of, first_dispatched_at
+from doonce.effects.attempts import attempts_of
+from doonce.effects.store import first_dispatched_at
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
 from doonce.work import lanes as lane_store
