@@ -182,9 +182,21 @@ def settings_from(given: Mapping[str, Any]) -> Settings:
 # --- types and bounds ---------------------------------------------------------------------------------------------
 
 
+def _completed(table: Mapping[str, Any], defaults: Any) -> Document:
+    """The table with what it leaves out: the defaults of its place, as documented, and not those of its type."""
+    whole = dict(table)
+    for name in fields_of(type(defaults)):
+        default, given = getattr(defaults, name), table.get(name)
+        if isinstance(given, Mapping):
+            whole[name] = _completed(given, default)
+        elif name not in table and type(default) in (bool, int, float, str):
+            whole[name] = default
+    return whole
+
+
 def _converted(document: Document, where: Where) -> Settings:
     try:
-        settings = msgspec.convert(document, Settings, strict=True, dec_hook=_decode)
+        settings = msgspec.convert(_completed(document, Settings()), Settings, strict=True, dec_hook=_decode)
     except msgspec.ValidationError as error:
         raise _refused(str(error), where) from None
     settings.check()

@@ -75,26 +75,20 @@ def claim_handings(request: work.ClaimRequest) -> Txn[list[Handing]]:
     return [Handing(one, found.get(one.item.subject_id)) for one in claimed]
 
 
-class HandlerPolicy(RetryPolicy, frozen=True):
-    """A handler that fails is tried for three days, so that a weekend's outage kills nothing.
-
-    A type of its own, so that a deployment that sets one of these keeps the others.
-    """
-
-    cap_us: int = 600_000_000
-    failures_max: int = 1_000
-    failing_us_max: int = 259_200_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class HandlerSettings:
     """How events are handed over. Each is a line in docs/settings.md.
 
+    `policy`: a handler that fails is tried for three days, so that a weekend's outage kills nothing.
     `threads`: how many handlers that are plain functions run at once; others wait for one of them. `call_budget_ns`:
     how long an application is waited for in one push.
     """
 
-    policy: HandlerPolicy = field(default_factory=HandlerPolicy)
+    policy: RetryPolicy = field(
+        default_factory=lambda: RetryPolicy(
+            cap_us=600_000_000, failures_max=1_000, failing_us_max=259_200_000_000
+        )
+    )
     threads: int = 16
     call_budget_ns: int = 30_000_000_000
 

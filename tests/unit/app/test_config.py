@@ -1,9 +1,11 @@
 """The configuration: file, environment and command line, and one clear refusal for whatever is wrong in it."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from doonce.app.config import load_settings, settings_from
 from doonce.app.opening import key_file
@@ -161,6 +163,19 @@ def test_an_inbox_needs_an_address_and_one_credential(inbox: dict[str, str], mes
     settings = settings_from({"inboxes": {"crm": inbox}})
     with pytest.raises(Invalid, match=message):
         settings.open_inboxes()
+
+
+def test_a_table_that_is_set_in_part_keeps_the_rest_of_its_place() -> None:
+    plain = Settings()
+    given = {
+        "completions": {"poll_seconds": 9.0},
+        "completion": {"policy": {"base_us": 7}},
+        "handler": {"policy": {"base_us": 7}},
+    }
+    settings = settings_from(given)
+    assert settings.completions == dataclasses.replace(plain.completions, poll_seconds=9.0)
+    for name in ("completion", "handler"):
+        assert getattr(settings, name).policy == replace(getattr(plain, name).policy, base_us=7)
 
 
 def test_settings_from_code_are_checked_alike() -> None:
