@@ -182,6 +182,7 @@ async def test_nobody_gets_in_without_a_credential(api: Api, token: str | None) 
         ("GET", "/v1/show/cmd_0"), ("GET", "/v1/status"), ("POST", "/v1/attempts/att_0/resolve"),
         ("POST", "/v1/publish"), ("POST", "/v1/commands/cmd_0/cancel"), ("GET", "/v1/gaps"),
         ("POST", "/v1/gaps/close"), ("GET", "/v1/receipts/ing_0/body"), ("POST", "/v1/work/wrk_0/replay"),
+        ("POST", "/v1/work/wrk_0/release"),
     ):  # fmt: skip
         status, answer = await api.call(method, path, {}, token=token)
         assert (status, answer["error"]["class"]) == (401, "UNAUTHENTICATED"), path
@@ -201,6 +202,7 @@ async def test_operating_needs_its_capability(api: Api, crm: Installation, simul
         ("POST", "/v1/gaps/close"),
         ("GET", "/v1/receipts/ing_0/body"),
         ("POST", "/v1/work/wrk_0/replay"),
+        ("POST", "/v1/work/wrk_0/release"),
     ):
         status, answer = await api.call(method, path, {})
         assert (status, answer["error"]["class"]) == (403, "FORBIDDEN")

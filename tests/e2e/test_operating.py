@@ -186,6 +186,42 @@ async def test_an_end_and_an_unknown_are_not_cancelled(
         await app.cancel(command)
 
 
+async def test_l3_a_lane_goes_on_past_a_head_that_an_operator_releases(
+    app: Doonce, crm: Installation, simulator: Simulator
+) -> None:
+    simulator.seed({"id": "502", "properties": {"jobtitle": "Engineer"}})
+    await crm.link("contact", local="2", remote="502")
+    simulator.faults({"fault": "reset_after_body", "method": "PATCH", "times": 1})
+    head = await crm.accept("contact.patch", "1", {"title": SECRET_TITLE}, lane="in order")
+    behind = await crm.accept("contact.patch", "2", {"title": "CTO"}, lane="in order")
+
+    async def unknown() -> bool:
+        return (await operator(app).command(head)).state is CommandState.UNKNOWN
+
+    await until(unknown)
+    assert (await operator(app).command(behind)).state is CommandState.WAITING
+    (told,) = await app.show(head)
+    work = next(moment.id for moment in told.moments if moment.event.startswith("effect work dead"))
+    with pytest.raises(MissingOrDenied):
+        await operator(app).release(work, who="eve", reason="mine", scope=ELSEWHERE)
+    for _ in range(2):
+        released = await operator(app).release(work, who="ann", reason="they are unrelated", scope=HERE)
+        assert (released.work_id, released.command_id) == (work, head)
+    assert (await app.outcome(behind)).state is CommandState.ACCEPTED
+    assert (await operator(app).command(head)).state is CommandState.UNKNOWN
+    (told,) = await app.show(head)
+    (note,) = [moment.detail for moment in told.moments if "let go on" in moment.detail]
+    assert note.count("its lane was let go on by ann: they are unrelated") == 1
+    with pytest.raises(Invalid, match="no work id"):
+        await operator(app).release(head, who="ann", reason="no")
+    other = await crm.accept("contact.patch", "2", {"title": "CFO"})
+    await app.outcome(other)
+    (plain,) = await app.show(other)
+    unordered = next(moment.id for moment in plain.moments if moment.event.startswith("effect work"))
+    with pytest.raises(Conflict, match="holds up no lane"):
+        await operator(app).release(unordered, who="ann", reason="no")
+
+
 async def test_an_ended_command_is_not_cancelled(app: Doonce, crm: Installation) -> None:
     command = await crm.accept("contact.patch", "1", {"title": "CTO"})
     await app.outcome(command)

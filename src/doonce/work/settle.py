@@ -13,16 +13,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, TEXT
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, fetch, notify
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work.items import (
+    PLAIN_ITEMS,
     ReadyRow,
     add_ready,
     drop_ready,
     lock_items_then_clock,
+    read_item,
     ready_key,
     ready_row,
     topic,
@@ -104,6 +106,18 @@ def _for_subject(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
+def _note(dialect: Dialect) -> sa.Update:
+    return (
+        sa.update(work_item)
+        .where(work_item.c.id == sa.bindparam("item", type_=IDENTITY))
+        .values(
+            summary=sa.func.coalesce(work_item.c.summary, "", type_=TEXT) + sa.bindparam("note", type_=TEXT),
+            updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
+        )
+    )
+
+
+NOTE = Statement("work.note", _note)
 SETTLE = Statement("work.settle", _settle)
 COUNT_DISPATCH = Statement("work.count_dispatch", _count_dispatch)
 REQUEST_CANCEL = Statement("work.request_cancel", _request_cancel)
@@ -321,10 +335,20 @@ def _is_head(item: Item, held: dict[str, Lane]) -> bool:
     return item.source_lane is None or held[item.source_lane].nominee == item.id
 
 
-def release_head(lane_name: str, item_id: str) -> Txn[bool]:
+def release(item_id: str, note: str) -> Txn[bool]:
+    """Let the source lane of an ended item go on past it; see `release_head`."""
+    for row in (yield from fetch(PLAIN_ITEMS, ids=[(item_id,)])):
+        lane_name = read_item(row).source_lane  # it never changes, and is locked before the item
+        if lane_name is not None:
+            return (yield from release_head(lane_name, item_id, note))
+    return False
+
+
+def release_head(lane_name: str, item_id: str, note: str = "") -> Txn[bool]:
     """Let a source lane go on past an ended item that blocks it (PROTOCOL L3), once however often it is asked for.
 
-    False when the item has not ended, or is not of this lane.
+    `note` is added to the item's summary: who let the lane go on, and why. False when the item has not ended, or is not
+    of this lane.
     """
     held = yield from lane_store.lock([lane_name])
     items, now_us = yield from lock_items_then_clock([item_id])
@@ -341,4 +365,5 @@ def release_head(lane_name: str, item_id: str) -> Txn[bool]:
         yield from lane_store.drop_entries([place])
         yield from lane_store.promote(held, {lane_name}, set(), now_us)
         yield from lane_store.save(held.values())
+        yield from fetch(NOTE, item=item_id, note=f"; {note}" if note else "", now_us=now_us)
     return True

@@ -25,7 +25,7 @@ RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations", 
 OPERATOR_OPERATIONS = frozenset(
     {
         "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "issue",
-        "publish", "reconnect", "replace", "replay", "revoke", "rotate",
+        "publish", "reconnect", "release", "replace", "replay", "revoke", "rotate",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""

@@ -1080,6 +1080,12 @@ ORDER BY work_item.id
 FOR UPDATE;
 -- ids (rows as JSON)
 
+-- work.note
+UPDATE work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+SET summary=(concat(coalesce(work_item.summary, ?), ?)), updated_at=?
+WHERE work_item.id = ?;
+-- '', note, now_us, item
+
 -- work.old_claimers
 SELECT work_claimer.owner, work_claimer.family
 FROM work_claimer FORCE INDEX (`PRIMARY`)

@@ -1165,6 +1165,12 @@ ORDER BY work_item.id
 FOR UPDATE;
 -- ids[0]
 
+-- work.note
+UPDATE work_item
+SET summary=(coalesce(work_item.summary, $1::VARCHAR) || $2::VARCHAR COLLATE "C"), updated_at=$3::BIGINT
+WHERE work_item.id = $4::VARCHAR COLLATE "C";
+-- '', note, now_us, item
+
 -- work.old_claimers
 SELECT work_claimer.owner, work_claimer.family
 FROM work_claimer

@@ -1240,6 +1240,12 @@ FROM json_each(?) AS ids_json) AS ids)
 ORDER BY work_item.id;
 -- ids (rows as JSON)
 
+-- work.note
+UPDATE work_item
+SET summary=(coalesce(work_item.summary, ?) || ?), updated_at=?
+WHERE work_item.id = ?;
+-- '', note, now_us, item
+
 -- work.old_claimers
 SELECT work_claimer.owner, work_claimer.family
 FROM work_claimer

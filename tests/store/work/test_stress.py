@@ -7,6 +7,7 @@ from collections import defaultdict
 from tests.store.work.kernel import HERE, SCOPE, Kernel, cancel_items, name_of, passing
 
 from doonce.db.committer import Committer
+from doonce.db.statement import DialectName
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.model import Claimed, Event, NewItem, Settled, Settlement
@@ -14,6 +15,8 @@ from doonce.work.model import Claimed, Event, NewItem, Settled, Settlement
 ITEMS = 240
 DEADLOCKS_MAX = 3
 """A ready row and a lane have no common order, so a deadlock is possible in a corner; a storm is a fault."""
+DEADLOCKS_MAX_ON_MYSQL = ITEMS // 10
+"""InnoDB also locks the gaps beside what it looks up, so there are more corners."""
 
 
 class Faults:
@@ -77,7 +80,9 @@ async def test_t4_claims_settlements_inserts_cancellations_and_sweeps_over_share
     for lane in range(5):
         mine = [name for name in ran if int(name) % 5 == lane]
         assert mine == sorted(mine)
-    assert faults.seen["RolledBack"] <= DEADLOCKS_MAX, dict(faults.seen)
+    is_mysql = kernel.database.dialect is DialectName.MYSQL
+    deadlocks_max = DEADLOCKS_MAX_ON_MYSQL if is_mysql else DEADLOCKS_MAX
+    assert faults.seen["RolledBack"] <= deadlocks_max, dict(faults.seen)
     assert faults.seen["Contended"] == 0
     assert SCOPE.org == items[0].scope.org
 

@@ -1,4 +1,4 @@
-"""Commands of the operator: status, show, cancel, resolve, replay, declare, rewrap."""
+"""Commands of the operator: status, show, cancel, resolve, replay, release, declare, rewrap."""
 
 from __future__ import annotations
 
@@ -118,6 +118,34 @@ async def replay(work: str, /, *, deployment: Deployment = HERE, json: AsJson = 
         return
     about = {"command": view.command_id, "event": view.event_id, "receipt": view.receipt_id}
     facts = {"work": view.work_id, "replays": view.replay_of, "family": view.family} | about
+    print_facts(console(), {name: text for name, text in facts.items() if text})
+
+
+async def release(
+    work: str,
+    /,
+    *,
+    reason: str,
+    who: Annotated[str | None, Parameter(help="Who decides; this user by default.")] = None,
+    deployment: Deployment = HERE,
+    json: AsJson = False,
+) -> None:
+    """Let what waits behind ended work in its source lane go on without it.
+
+    Parameters
+    ----------
+    work
+        The dead work that blocks (wrk_…, `doonce show` has it). It stays as it is.
+    reason
+        Why the order may be broken here; it stays with the work.
+    """
+    async with opened(deployment) as engine:
+        view = await Operator(engine).release(work, who=who or getpass.getuser(), reason=reason)
+    if json:
+        print_json(view)
+        return
+    about = {"command": view.command_id, "event": view.event_id, "receipt": view.receipt_id}
+    facts = {"released": view.work_id, "family": view.family} | about
     print_facts(console(), {name: text for name, text in facts.items() if text})
 
 

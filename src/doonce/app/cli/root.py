@@ -71,6 +71,7 @@ COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
             operating.cancel,
             operating.resolve,
             operating.replay,
+            operating.release,
             operating.declare,
             operating.rewrap,
         ),

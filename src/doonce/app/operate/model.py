@@ -68,6 +68,16 @@ class ReplayView(Shown, frozen=True, kw_only=True):
     receipt_id: str = ""
 
 
+class ReleaseView(Shown, frozen=True, kw_only=True):
+    """An ended work item that its source lane has gone past, and the command, the event or the receipt it is about."""
+
+    work_id: str
+    family: str
+    command_id: str = ""
+    event_id: str = ""
+    receipt_id: str = ""
+
+
 class BodyView(Shown, frozen=True, kw_only=True):
     """The raw body of one delivery, byte for byte; JSON has it in base64."""
 

@@ -1,4 +1,4 @@
-"""The operators' side as one object: show, status, cancel, resolve, replay."""
+"""The operators' side as one object: show, status, cancel, resolve, replay, release."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from doonce.app.operate.model import (
     Decision,
     GapView,
     Moment,
+    ReleaseView,
     ReplayView,
     Status,
     Story,
@@ -41,6 +42,7 @@ from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
 from doonce.ingress.gaps import CloseGap, open_gaps
 from doonce.ingress.gaps import close as close_gap
+from doonce.work import settle
 from doonce.work import store as work
 from doonce.work.model import Scope
 
@@ -263,6 +265,35 @@ class Operator:
         else:
             successor = await self._database.transact(work.replay, row)
         return msgspec.structs.replace(about, work_id=successor)
+
+    async def release(
+        self, work_id: str, *, who: str, reason: str, scope: Scope | None = None
+    ) -> ReleaseView:
+        """Let what waits behind an ended item in its source lane go on without it (PROTOCOL L3); repeatable.
+
+        Who and why stay with the item. Raises `MissingOrDenied`; `Conflict` for an item that has not ended or has no
+        source lane.
+        """
+        check_text("reason", reason, LIMITS.reason_bytes_max)
+        check_text("who", who, LIMITS.name_bytes_max)
+        if not work_id.startswith("wrk_"):
+            raise Invalid(
+                "this is no work id", hint="it looks like wrk_…; `doonce show` lists the work of anything"
+            )
+        about = await self._about(work_id, scope)
+        note = f"its lane was let go on by {who}: {reason}"
+        if not await self._database.transact(settle.release, about.replay_of, note):
+            raise Conflict(
+                "this item holds up no lane: it has not ended, or its binding orders nothing by a lane",
+                hint="`doonce show` has its state; `doonce cancel` ends a command that waits",
+            )
+        return ReleaseView(
+            work_id=about.replay_of,
+            family=about.family,
+            command_id=about.command_id,
+            event_id=about.event_id,
+            receipt_id=about.receipt_id,
+        )
 
     async def _about(self, work_id: str, scope: Scope | None) -> ReplayView:
         """What a work item within a scope is about."""

@@ -19,7 +19,15 @@ from doonce.app.engine import Engine
 from doonce.app.operate.gauges import Gauges
 from doonce.app.operate.model import Gaps, Status
 from doonce.app.operate.service import Operator
-from doonce.app.web.documents import CloseGapBody, Live, PublishBody, Published, ResolveBody, Timelines
+from doonce.app.web.documents import (
+    CloseGapBody,
+    Live,
+    PublishBody,
+    Published,
+    ReleaseBody,
+    ResolveBody,
+    Timelines,
+)
 from doonce.app.web.edge import JSON, answer, body, guarded, identified, refusal
 from doonce.app.web.openapi import DOCUMENT, PATH
 from doonce.app.web.readiness import Readiness
@@ -90,6 +98,7 @@ class Api:
                 Route("/v1/show/{id:path}", guarded(self._show)),
                 Route("/v1/receipts/{id}/body", guarded(self._body)),
                 Route("/v1/work/{id}/replay", guarded(self._replay), methods=["POST"]),
+                Route("/v1/work/{id}/release", guarded(self._release), methods=["POST"]),
                 Route("/v1/gaps", guarded(self._gaps)),
                 Route("/v1/gaps/close", guarded(self._close_gap), methods=["POST"]),
                 Route("/v1/status", guarded(self._status)),
@@ -160,6 +169,17 @@ class Api:
     async def _replay(self, request: Request) -> Response:
         identity = await self._operating(request)
         return answer(await self._operator.replay(request.path_params["id"], scope_of(identity)))
+
+    async def _release(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        asked = await body(request, ReleaseBody, bytes_max=RESOLVE_BODY_BYTES_MAX, seconds=self._body_seconds)
+        view = await self._operator.release(
+            request.path_params["id"],
+            who=identity.subject,
+            reason=asked.reason,
+            scope=scope_of(identity),
+        )
+        return answer(view)
 
     async def _gaps(self, request: Request) -> Response:
         identity = await self._operating(request)

@@ -23,6 +23,15 @@ class ResolveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_text("reason", self.reason, LIMITS.reason_bytes_max)
 
 
+class ReleaseBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a lane may go on past ended work."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        check_text("reason", self.reason, LIMITS.reason_bytes_max)
+
+
 class CloseGapBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An operator's word that the losses of a gap of one route were looked into."""
 

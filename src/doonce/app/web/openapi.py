@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from doonce.app.operate.model import BodyView, CommandView, Gaps, GapView, ReplayView, Status
-from doonce.app.web.documents import CloseGapBody, PublishBody, Published, ResolveBody, Timelines
+from doonce.app.operate.model import BodyView, CommandView, Gaps, GapView, ReleaseView, ReplayView, Status
+from doonce.app.web.documents import CloseGapBody, PublishBody, Published, ReleaseBody, ResolveBody, Timelines
 from doonce.base.errors import ErrorClass
 from doonce.wire import AcceptBatch, AcceptResults, Admission, RejectBody, status_of
 from doonce.wire.faults import ErrorDocument
@@ -56,6 +56,14 @@ OPERATIONS: Final = (
         "GET", "/v1/receipts/{id}/body", "The raw body of a delivery; logged.", BodyView, operates=True
     ),
     Operation("POST", "/v1/work/{id}/replay", "Do dead work once more.", ReplayView, operates=True),
+    Operation(
+        "POST",
+        "/v1/work/{id}/release",
+        "Let what waits behind ended work in its lane go on.",
+        ReleaseView,
+        ReleaseBody,
+        operates=True,
+    ),
     Operation("GET", "/v1/gaps", "Open gaps of deliveries.", Gaps, operates=True),
     Operation(
         "POST",
