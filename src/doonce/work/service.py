@@ -260,19 +260,18 @@ class Worker(Generic[Unit]):
             await self._database.wakeups.wait(store.topic(self._work.family), seconds)
 
     async def _claim(self, free: int, *, alone: bool) -> int:
-        scopes = await self._next_scopes()
-        request = ClaimRequest(
-            family=self._work.family,
-            scopes=scopes,
-            deployment=self._identity.deployment,
-            owner=self._identity.owner,
-            token=new_token(),
-            rows_max=free,
-            lease_us=self._settings.lease_us,
-            expiries_max=self._settings.expiries_max,
-            alone=alone,
-        )
         try:
+            request = ClaimRequest(
+                family=self._work.family,
+                scopes=await self._next_scopes(),
+                deployment=self._identity.deployment,
+                owner=self._identity.owner,
+                token=new_token(),
+                rows_max=free,
+                lease_us=self._settings.lease_us,
+                expiries_max=self._settings.expiries_max,
+                alone=alone,
+            )
             units = await self._database.transact(self._work.claim, self._work.prepare(request))
         except (DoonceError, DatabaseFault) as error:
             log.warning("claiming failed", family=self._work.family, error=str(error))
