@@ -40,3 +40,10 @@ class SchemaFault(DatabaseFault):
 
 class CommitUnknown(DatabaseFault):
     """COMMIT was sent and its result is not known. Settle it by running the same transaction again (PROTOCOL T5)."""
+
+
+def silence(*, committing: bool) -> Disconnected | CommitUnknown:
+    """What it proves that a server says nothing: before COMMIT was sent, that it will roll back once we are gone."""
+    if committing:
+        return CommitUnknown("the server gave no answer to COMMIT in time")
+    return Disconnected("the server gave no answer in time")

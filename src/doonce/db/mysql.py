@@ -20,7 +20,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql as mysql_dialect
 
-from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, SchemaFault
+from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, SchemaFault, silence
 from doonce.db.mysql_faults import ROLLED_BACK_AT_COMMIT, classify, code_of, driver_errors, wire_error
 from doonce.db.mysql_server import VARIABLES, refusal
 from doonce.db.mysql_sql import MysqlText, batch_source
@@ -64,6 +64,7 @@ class MysqlSettings:
     lock_timeout_seconds: int = 2
     statement_timeout_ms: int = 15_000
     idle_in_transaction_timeout_seconds: int = 20
+    answer_timeout_seconds: float = 30.0
 
 
 class MysqlRow:
@@ -92,6 +93,7 @@ class PooledConnection:
         self.raw = raw
         self.slot = slot
         self._prepared: dict[str, Any] = {}
+        self.committing = False
 
     async def fetch(self, text: str, arguments: Sequence[Any] = ()) -> list[MysqlRow]:
         """Rows of one statement, prepared once per connection."""
@@ -164,8 +166,13 @@ class MysqlDriver:
         """Drive one transaction and commit it; raises a `DatabaseFault` that says what is proven."""
         async with self._slots:
             connection = self._idle.pop() if self._idle else await self._connect()
+            connection.committing = False
             try:
-                result = await self._drive(connection, factory(), readonly)
+                async with asyncio.timeout(self.settings.answer_timeout_seconds):
+                    result = await self._drive(connection, factory(), readonly)
+            except TimeoutError as error:  # of this time-out: the driver's own are faults by now
+                connection.terminate()
+                raise silence(committing=connection.committing) from error
             except (Disconnected, CommitUnknown):
                 connection.terminate()
                 raise
@@ -222,6 +229,7 @@ class MysqlDriver:
     async def _commit(self, connection: PooledConnection) -> None:
         if not connection.in_transaction():
             raise RolledBack("the server has ended the transaction by itself: a COMMIT would do nothing")
+        connection.committing = True
         try:
             await connection.execute("COMMIT")
         except wire_error() as error:

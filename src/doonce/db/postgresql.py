@@ -22,6 +22,7 @@ from doonce.db.faults import (
     RefusedData,
     RolledBack,
     SchemaFault,
+    silence,
 )
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
@@ -65,6 +66,7 @@ class PostgresqlSettings:
     lock_timeout_ms: int = 2_000
     statement_timeout_ms: int = 15_000
     idle_in_transaction_timeout_ms: int = 20_000
+    answer_timeout_seconds: float = 30.0
     application_name: str = "doonce"
 
 
@@ -76,6 +78,7 @@ class PooledConnection:
         self.prepared: dict[str, Any] = {}
         self._names = itertools.count()
         self.warnings: list[str] = []
+        self.committing = False
         raw.add_log_listener(self._note)
 
     def _note(self, _: object, message: Any) -> None:
@@ -112,9 +115,14 @@ class PostgresqlDriver:
         """Drive one transaction and commit it; raises a `DatabaseFault` that says what is proven."""
         async with self._slots:
             connection = await self._acquire()
+            connection.committing = False
+            drive = self._read if readonly else self._drive
             try:
-                drive = self._read if readonly else self._drive
-                result = await drive(connection, factory())
+                async with asyncio.timeout(self.settings.answer_timeout_seconds):
+                    result = await drive(connection, factory())
+            except TimeoutError as error:  # of this time-out: the driver's own are faults by now
+                connection.raw.terminate()
+                raise silence(committing=connection.committing) from error
             except (Disconnected, CommitUnknown):
                 connection.raw.terminate()
                 raise
@@ -223,6 +231,7 @@ class PostgresqlDriver:
 
     async def _commit(self, connection: PooledConnection) -> None:
         connection.warnings.clear()
+        connection.committing = True
         try:
             status = await connection.raw.execute("COMMIT")
         except asyncpg.PostgresError as error:

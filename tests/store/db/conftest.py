@@ -61,6 +61,18 @@ def notes(request: pytest.FixtureRequest) -> NoteDatabase:
     return made
 
 
+@pytest.fixture(
+    params=[
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ]
+)
+def remote(request: pytest.FixtureRequest) -> NoteDatabase:
+    """The table of notes on each engine that is reached over a connection."""
+    made: NoteDatabase = request.getfixturevalue(request.param)
+    return made
+
+
 @pytest.fixture
 def database(notes: NoteDatabase) -> Database:
     """Only the database of it."""
