@@ -111,8 +111,7 @@ def _note(dialect: Dialect) -> sa.Update:
         sa.update(work_item)
         .where(work_item.c.id == sa.bindparam("item", type_=IDENTITY))
         .values(
-            summary=sa.func.coalesce(work_item.c.summary, "", type_=TEXT) + sa.bindparam("note", type_=TEXT),
-            updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
+            summary=sa.func.coalesce(work_item.c.summary, "", type_=TEXT) + sa.bindparam("note", type_=TEXT)
         )
     )
 
@@ -365,5 +364,5 @@ def release_head(lane_name: str, item_id: str, note: str = "") -> Txn[bool]:
         yield from lane_store.drop_entries([place])
         yield from lane_store.promote(held, {lane_name}, set(), now_us)
         yield from lane_store.save(held.values())
-        yield from fetch(NOTE, item=item_id, note=f"; {note}" if note else "", now_us=now_us)
+        yield from fetch(NOTE, item=item_id, note=f"; {note}" if note else "")
     return True

@@ -1082,9 +1082,9 @@ FOR UPDATE;
 
 -- work.note
 UPDATE work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
-SET summary=(concat(coalesce(work_item.summary, ?), ?)), updated_at=?
+SET summary=(concat(coalesce(work_item.summary, ?), ?))
 WHERE work_item.id = ?;
--- '', note, now_us, item
+-- '', note, item
 
 -- work.old_claimers
 SELECT work_claimer.owner, work_claimer.family

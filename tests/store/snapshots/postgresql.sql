@@ -1167,9 +1167,9 @@ FOR UPDATE;
 
 -- work.note
 UPDATE work_item
-SET summary=(coalesce(work_item.summary, $1::VARCHAR) || $2::VARCHAR COLLATE "C"), updated_at=$3::BIGINT
-WHERE work_item.id = $4::VARCHAR COLLATE "C";
--- '', note, now_us, item
+SET summary=(coalesce(work_item.summary, $1::VARCHAR) || $2::VARCHAR COLLATE "C")
+WHERE work_item.id = $3::VARCHAR COLLATE "C";
+-- '', note, item
 
 -- work.old_claimers
 SELECT work_claimer.owner, work_claimer.family

@@ -1242,9 +1242,9 @@ ORDER BY work_item.id;
 
 -- work.note
 UPDATE work_item
-SET summary=(coalesce(work_item.summary, ?) || ?), updated_at=?
+SET summary=(coalesce(work_item.summary, ?) || ?)
 WHERE work_item.id = ?;
--- '', note, now_us, item
+-- '', note, item
 
 -- work.old_claimers
 SELECT work_claimer.owner, work_claimer.family
