@@ -13,8 +13,8 @@ from doonce.work.model import Claimed, Event, NewItem, Settled, Settlement
 
 ITEMS = 240
 DEADLOCKS_MAX = ITEMS // 10
-"""A ready row and a lane have no common order, so a deadlock is possible in a corner: two to seven of them were seen, by
-how busy the machine was. A storm, where nearly every flush meets one, is a fault.
+"""A ready row and a lane have no common order, so a deadlock is possible in a corner: two to seven of them were seen,
+by how busy the machine was. A storm, where nearly every flush meets one, is a fault.
 """
 
 
