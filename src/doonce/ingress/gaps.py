@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from doonce.base.errors import Conflict, MissingOrDenied, Stale
 from doonce.base.keys import frame
 from doonce.base.records import Record
-from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, TEXT
 from doonce.db.statement import Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, lock_exclusive
 from doonce.ingress.receipts import RouteKey
@@ -81,7 +81,7 @@ CLOSE = Statement(
         .values(
             closed_at=sa.bindparam("now_us", type_=MICROSECONDS),
             closed_by=sa.bindparam("who", type_=IDENTITY),
-            reason=sa.bindparam("why", type_=IDENTITY),
+            reason=sa.bindparam("why", type_=TEXT),
         )
     ),
 )

@@ -68,8 +68,8 @@ class ReplayView(Shown, frozen=True, kw_only=True):
     receipt_id: str = ""
 
 
-class ReleaseView(Shown, frozen=True, kw_only=True):
-    """An ended work item that its source lane has gone past, and the command, the event or the receipt it is about."""
+class WorkView(Shown, frozen=True, kw_only=True):
+    """A work item, and the command, the event or the receipt that it is about."""
 
     work_id: str
     family: str

@@ -19,11 +19,11 @@ from doonce.app.operate.model import (
     Decision,
     GapView,
     Moment,
-    ReleaseView,
     ReplayView,
     Status,
     Story,
     Timeline,
+    WorkView,
     facts_of,
     moments_of,
     standing,
@@ -259,16 +259,21 @@ class Operator:
                 hint="it looks like wrk_…, or ing_… for a receipt; `doonce show` lists the work of anything",
             )
         about = await self._about(work_id, scope)
-        row = work.Replay(about.replay_of, new_id("wrk"))
+        row = work.Replay(about.work_id, new_id("wrk"))
         if about.receipt_id:
             successor = await self._database.transact(receipts.replay, about.receipt_id, row)
         else:
             successor = await self._database.transact(work.replay, row)
-        return msgspec.structs.replace(about, work_id=successor)
+        return ReplayView(
+            work_id=successor,
+            replay_of=about.work_id,
+            family=about.family,
+            command_id=about.command_id,
+            event_id=about.event_id,
+            receipt_id=about.receipt_id,
+        )
 
-    async def release(
-        self, work_id: str, *, who: str, reason: str, scope: Scope | None = None
-    ) -> ReleaseView:
+    async def release(self, work_id: str, *, who: str, reason: str, scope: Scope | None = None) -> WorkView:
         """Let what waits behind an ended item in its source lane go on without it (PROTOCOL L3); repeatable.
 
         Who and why stay with the item. Raises `MissingOrDenied`; `Conflict` for an item that has not ended or has no
@@ -282,43 +287,27 @@ class Operator:
             )
         about = await self._about(work_id, scope)
         note = f"its lane was let go on by {who}: {reason}"
-        if not await self._database.transact(settle.release, about.replay_of, note):
+        if not await self._database.transact(settle.release, about.work_id, note):
             raise Conflict(
                 "this item holds up no lane: it has not ended, or its binding orders nothing by a lane",
                 hint="`doonce show` has its state; `doonce cancel` ends a command that waits",
             )
-        return ReleaseView(
-            work_id=about.replay_of,
-            family=about.family,
-            command_id=about.command_id,
-            event_id=about.event_id,
-            receipt_id=about.receipt_id,
-        )
+        return about
 
-    async def _about(self, work_id: str, scope: Scope | None) -> ReplayView:
-        """What a work item within a scope is about."""
+    async def _about(self, work_id: str, scope: Scope | None) -> WorkView:
+        """The work item within a scope that an id means, and what it is about."""
         for story in await self._database.read(store.stories, work_id, scope):
             for item in story.items:
                 if item["id"] == work_id and story.command is not None:
-                    command_id = story.command["id"]
-                    return ReplayView(
-                        work_id="", replay_of=work_id, family=item["family"], command_id=command_id
-                    )
+                    return WorkView(work_id=work_id, family=item["family"], command_id=story.command["id"])
         for event, items in await self._database.read(events.event_stories, work_id, scope):
             for item in items:
                 if item["id"] == work_id:
-                    return ReplayView(
-                        work_id="", replay_of=work_id, family=item["family"], event_id=event["id"]
-                    )
+                    return WorkView(work_id=work_id, family=item["family"], event_id=event["id"])
         for delivery in await self._database.read(receipts.receipt_stories, work_id, scope):
             row = receipts.work_to_replay(work_id, delivery)
             if row is not None:
-                return ReplayView(
-                    work_id="",
-                    replay_of=row["id"],
-                    family=row["family"],
-                    receipt_id=delivery.receipt["id"],
-                )
+                return WorkView(work_id=row["id"], family=row["family"], receipt_id=delivery.receipt["id"])
         raise MissingOrDenied("there is no such work item")
 
 

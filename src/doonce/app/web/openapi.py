@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from doonce.app.operate.model import BodyView, CommandView, Gaps, GapView, ReleaseView, ReplayView, Status
+from doonce.app.operate.model import BodyView, CommandView, Gaps, GapView, ReplayView, Status, WorkView
 from doonce.app.web.documents import CloseGapBody, PublishBody, Published, ReleaseBody, ResolveBody, Timelines
 from doonce.base.errors import ErrorClass
 from doonce.wire import AcceptBatch, AcceptResults, Admission, RejectBody, status_of
@@ -60,7 +60,7 @@ OPERATIONS: Final = (
         "POST",
         "/v1/work/{id}/release",
         "Let what waits behind ended work in its lane go on.",
-        ReleaseView,
+        WorkView,
         ReleaseBody,
         operates=True,
     ),
