@@ -7,7 +7,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import ROOT, deployment
 from tests.e2e.test_serve import Service, service
+from tests.process.effects.waiting import until
 from tests.store.ingress.routes import BINDING, CAPABILITY, INSTALLATION, ORG, PACK, key, signed
 
 from doonce.base.secrets import Secret
@@ -122,12 +122,13 @@ def made(number: int) -> list[dict[str, Any]]:
 
 def until_effects(app: Application, count: int) -> list[tuple[str, str, int]]:
     """Wait for so many effects, and start the application again whenever it has died."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while len(found := app.effects()) < count:
-        assert time.monotonic() < deadline, found
+
+    def enough() -> list[tuple[str, str, int]] | None:
         app.keep_running()
-        time.sleep(0.05)
-    return found
+        found = app.effects()
+        return found if len(found) >= count else None
+
+    return until(enough, f"{count} effects", seconds=WAIT_SECONDS)
 
 
 async def test_each_event_has_its_effect_once_though_both_sides_are_killed(
