@@ -27,6 +27,7 @@ from doonce.db.faults import (
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
 from doonce.db.transaction import (
+    Certify,
     Fetch,
     FetchThenClock,
     InsertMany,
@@ -227,6 +228,8 @@ class PostgresqlDriver:
         if isinstance(call, Notify):
             await connection.fetch(NOTIFY, CHANNEL, list(call.topics))
             return None
+        if isinstance(call, Certify):
+            return None  # row locks exclude everybody here
         raise TypeError(f"not a statement: {call!r}")
 
     async def _commit(self, connection: PooledConnection) -> None:

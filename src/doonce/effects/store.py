@@ -23,8 +23,10 @@ from doonce.effects.attempts import (
     EVIDENCE_COLUMNS,
     attempt_row,
     attempts_of,
+    certify_evidence,
     evidence_of,
     lock_attempts,
+    lock_evidence,
 )
 from doonce.effects.model import (
     Attempt,
@@ -198,6 +200,7 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
     items = yield from work.lock_items(r.claimed.item.id for r in requests)
     before = {r.lineage.attempt_id for r in requests if r.lineage is not None}
     attempts = yield from lock_attempts({r.attempt_id for r in requests} | before)
+    yield from certify_evidence(before)
     now_us = yield from clock()
     results: list[MarkResult] = []
     marks: list[tuple[str, str, int, str]] = []
@@ -267,7 +270,7 @@ def append_evidence(rows: Sequence[LateEvidence]) -> Txn[list[None]]:
     for row in ordered:
         found = yield from settle.bring_forward(row.attempt_id, Family.RECONCILE.value)
         looking.append(found)
-    attempts = yield from lock_attempts(row.attempt_id for row in rows)
+    attempts = yield from lock_evidence(row.attempt_id for row in rows)
     known = yield from evidence_of(row.attempt_id for row in rows)
     items = yield from fetch(work.PLAIN_ITEMS, ids=[(attempt.work_id,) for attempt in attempts.values()])
     scopes = {row[0]: work.read_item(row) for row in items}

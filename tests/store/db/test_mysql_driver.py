@@ -11,8 +11,9 @@ from tests.store.db.notes import READ, NoteDatabase, locked, note, put, write
 
 from doonce.db.database import Database
 from doonce.db.faults import CommitUnknown, Contended, Disconnected, RefusedData, RolledBack, SchemaFault
-from doonce.db.mysql import FENCE_SLOTS, MysqlDriver, PooledConnection
+from doonce.db.mysql import MysqlDriver, PooledConnection
 from doonce.db.mysql_faults import classify
+from doonce.db.mysql_fences import FENCE_SLOTS
 from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
 
 
