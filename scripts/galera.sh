@@ -85,10 +85,15 @@ synced() {
   [ "$(echo "SHOW STATUS LIKE 'wsrep_local_state_comment'" | as_root "$1" 2>/dev/null | cut -f2)" = Synced ]
 }
 
+# Whether a process runs; one that has ended, and that nobody has asked after, does not.
+lives() {
+  kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
+}
+
 is_running() {
   local pid_file
   pid_file="$(data)/$1/pid"
-  [ -s "$pid_file" ] && kill -0 "$(cat "$pid_file")" 2>/dev/null
+  [ -s "$pid_file" ] && lives "$(cat "$pid_file")"
 }
 
 group() {
@@ -99,12 +104,14 @@ group() {
 
 # Starts a node and waits until it has all that the others have; with --wsrep-new-cluster it is the first one.
 start() {
-  local node=$1 home server seconds=0
+  local node=$1 home server seconds=0 user=
   shift
   home="$(data)/$node"
   if is_running "$node"; then say "node $node runs already"; return 0; fi
   rm -f "$home/pid"
-  unprivileged env PATH="$PATH:/usr/sbin" "$(program mariadbd)" --no-defaults --datadir="$home/data" \
+  [ "$(id -u)" != 0 ] || user="--user=$(server_user)"
+  # As root it becomes its user by itself: a wrapper that waits for it would stop when it is frozen, and stay so.
+  PATH="$PATH:/usr/sbin" "$(program mariadbd)" --no-defaults $user --datadir="$home/data" \
     --socket="$home/socket" --pid-file="$home/pid" --bind-address=127.0.0.1 --port="$(port "$node" 1)" \
     --log-error="$home/server.log" --tmpdir="$home/tmp" --skip-name-resolve --max-connections=200 \
     --innodb-buffer-pool-size=64M --innodb-log-file-size=48M --innodb-flush-log-at-trx-commit=1 \
@@ -118,7 +125,7 @@ start() {
     "$@" </dev/null >/dev/null 2>&1 &
   server=$!
   until synced "$node"; do
-    if ! kill -0 "$server" 2>/dev/null || [ "$seconds" -ge $((START_SECONDS * 5)) ]; then
+    if ! lives "$server" || [ "$seconds" -ge $((START_SECONDS * 5)) ]; then
       tail -n 40 "$home/server.log" >&2
       say "node $node did not come up"
       return 1
@@ -135,7 +142,7 @@ stop() {
   pid=$(cat "$(data)/$node/pid")
   kill -CONT "$pid" 2>/dev/null || true
   kill "$pid" 2>/dev/null || true
-  while kill -0 "$pid" 2>/dev/null; do
+  while lives "$pid"; do
     if [ "$waited" -ge $((STOP_SECONDS * 5)) ]; then kill -KILL "$pid" 2>/dev/null || true; fi
     sleep 0.2
     waited=$((waited + 1))

@@ -16,9 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pymysql
+import sqlalchemy as sa
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "galera.sh"
 RUN_SECONDS = 600
+LOST = "SHOW STATUS WHERE variable_name IN ('wsrep_local_cert_failures', 'wsrep_local_bf_aborts')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,24 @@ class Line:
     failed: int
     seconds: float
     struck: int
+    lost: int
     seen: tuple[str, ...]
+
+
+def lost_at(urls: list[str]) -> int:
+    """How many transactions these nodes have rolled back because another node's came first."""
+    lost = 0
+    for url in urls:
+        at = sa.make_url(url)
+        with (
+            pymysql.connect(
+                host=at.host, port=at.port or 3306, user=at.username, password=at.password or ""
+            ) as node,
+            node.cursor() as cursor,
+        ):
+            cursor.execute(LOST)
+            lost += sum(int(value) for _, value in cursor.fetchall())
+    return lost
 
 
 def strike(command: str) -> None:
@@ -76,11 +97,16 @@ def run(
     """One run of the suite, with whatever happens meanwhile."""
     over = threading.Event()
     times = [0]
+    stuck: list[str] = []
 
     def happen() -> None:
-        times[0] = during(over) if during is not None else 0
+        try:
+            times[0] = during(over) if during is not None else 0
+        except subprocess.SubprocessError as error:
+            stuck.append(f"the fault did not happen, or was not healed: {error}")
 
     thread = threading.Thread(target=happen)
+    before = lost_at(urls) if engine == "Galera" else 0
     began = time.monotonic()
     thread.start()
     others = [part for url in urls[1:] for part in ("--also", url)]
@@ -97,11 +123,13 @@ def run(
         over.set()
         thread.join()
     seconds = time.monotonic() - began
+    lost = lost_at(urls) - before if engine == "Galera" else 0
     if not done.stdout:
-        return Line(engine, what, 0, 1, seconds, times[0], (done.stderr[-600:].strip(),))
+        return Line(engine, what, 0, 1, seconds, times[0], lost, (done.stderr[-600:].strip(), *stuck))
     report = json.loads(done.stdout)
     seen = tuple(f"{case['id']}: {case['seen']}" for case in report["cases"] if case["status"] == "failed")
-    return Line(engine, what, report["passed"], report["failed"], seconds, times[0], seen)
+    failed = report["failed"] + len(stuck)
+    return Line(engine, what, report["passed"], failed, seconds, times[0], lost, (*seen, *stuck))
 
 
 def lines() -> list[Line]:
@@ -129,11 +157,13 @@ def lines() -> list[Line]:
 def main() -> int:
     """All of it."""
     found = lines()
-    print(f"\n{'engine':11} {'meanwhile':28} {'times':>5} {'passed':>6} {'failed':>6} {'seconds':>8}")
+    print(
+        f"\n{'engine':11} {'meanwhile':28} {'times':>5} {'passed':>6} {'failed':>6} {'rolled back':>11} {'seconds':>8}"
+    )
     for line in found:
         print(
             f"{line.engine:11} {line.what:28} {line.struck or '':>5} {line.passed:>6} {line.failed:>6} "
-            f"{line.seconds:>8.1f}"
+            f"{line.lost or '':>11} {line.seconds:>8.1f}"
         )
     for line in found:
         for seen in line.seen:
