@@ -133,7 +133,8 @@ def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     ]
     new = yield from _make([one for one, _ in ours], now_us)
     fresh = [made for one, outcome in ours if outcome is Settled.DONE for made in one.events]
-    yield from work.insert([made.work for made in fresh if made.id in new and made.work is not None], held)
+    handed = [made.work for made in fresh if made.id in new and made.work is not None]
+    yield from work.insert(handed, held, now_us)
     yield from lane_store.save(held.values())
     deleted = {made.gone for made in fresh if made.id in new and made.gone in linked}
     yield from links.move(
