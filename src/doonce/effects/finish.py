@@ -86,7 +86,7 @@ def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]
     claims = [row.claimed for row in rows]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
     held = yield from lane_store.lock(settle.lanes_of(claims))
-    items = yield from work.lock_items(claimed.item.id for claimed in claims)
+    items = yield from work.lock_claimed(claims)
     attempts, now_us = yield from lock_attempts_then_clock(row.attempt_id for row in rows)
     results: list[tuple[Finished, NextStep | None]] = []
     steps: list[tuple[Finish, NextStep]] = []

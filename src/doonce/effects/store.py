@@ -196,7 +196,7 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
     owners = yield from ownership.fence(r.claimed.item.family for r in requests)
     generations = yield from principals.fence(r.principal_id for r in requests)
     linked = yield from links.share(r.link_id for r in requests if r.link_id is not None)
-    items = yield from work.lock_items(r.claimed.item.id for r in requests)
+    items = yield from work.lock_claimed(r.claimed for r in requests)
     before = {r.lineage.attempt_id for r in requests if r.lineage is not None}
     attempts, now_us = yield from lock_attempts_then_clock({r.attempt_id for r in requests} | before)
     results: list[MarkResult] = []

@@ -24,9 +24,9 @@ from doonce.work.items import (
     add_ready,
     drop_ready,
     lease_ready,
+    lock_claimed_then_clock,
     lock_free_items_then_clock,
     lock_items,
-    lock_items_then_clock,
     ready_row,
 )
 from doonce.work.lanes import Lane
@@ -334,7 +334,7 @@ class RenewRequest:
 def renew(requests: Sequence[RenewRequest]) -> Txn[list[int | None]]:
     """Extend live leases; each gets its new end, or None when it is stale. Strictly advances (PROTOCOL C3)."""
     owners = yield from ownership.fence(request.claimed.item.family for request in requests)
-    items, now_us = yield from lock_items_then_clock(request.claimed.item.id for request in requests)
+    items, now_us = yield from lock_claimed_then_clock(request.claimed for request in requests)
     ends: list[int | None] = []
     leases: list[tuple[str, int]] = []
     for request in requests:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Batch, Dialect, DialectName, Statement
 from doonce.db.transaction import Txn, clock, fetch, fetch_then_clock, fetch_then_steady_clock, insert_many
-from doonce.work.model import Item, Scope, Shelf, State
+from doonce.work.model import Claimed, Item, Scope, Shelf, State
 from doonce.work.tables import work_item, work_ready
 
 READ_COLUMNS = (
@@ -23,6 +23,9 @@ READ_COLUMNS = (
     "failures", "first_failed_at", "deferrals", "first_deferred_at", "expiries", "alone", "lease_owner",
     "lease_token", "lease_until", "ownership_epoch", "cancel_requested", "predecessor",
 )  # fmt: skip
+
+MOVING_COLUMNS = ("id", *READ_COLUMNS[READ_COLUMNS.index("state") : READ_COLUMNS.index("predecessor")])
+"""What may change after an item is made: all that the holder of a claim has to read again."""
 
 READY_COLUMNS = tuple(column.name for column in work_ready.c)
 ReadyKey = tuple[str, int, str, str, int, str]
@@ -34,9 +37,13 @@ def _lock_items(dialect: Dialect, *, skip_locked: bool) -> sa.Select[Any]:
     return _plain_items(dialect).order_by(work_item.c.id).with_for_update(skip_locked=skip_locked)
 
 
-def _plain_items(dialect: Dialect) -> sa.Select[Any]:
+def _lock_claimed(dialect: Dialect) -> sa.Select[Any]:
+    return _plain_items(dialect, MOVING_COLUMNS).order_by(work_item.c.id).with_for_update()
+
+
+def _plain_items(dialect: Dialect, columns: tuple[str, ...] = READ_COLUMNS) -> sa.Select[Any]:
     ids = dialect.batch("ids", id=IDENTITY)
-    return sa.select(*[work_item.c[name] for name in READ_COLUMNS]).where(
+    return sa.select(*[work_item.c[name] for name in columns]).where(
         work_item.c.id.in_(sa.select(ids.c.id).select_from(ids.source))
     )
 
@@ -68,6 +75,7 @@ def _lease_ready(dialect: Dialect) -> sa.Update:
 
 PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
 LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
+LOCK_CLAIMED = Statement("work.lock_claimed", _lock_claimed)
 LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(dialect, skip_locked=True))
 DROP_READY = Statement("work.drop_ready", _drop_ready)
 LEASE_READY = Statement("work.lease_ready", _lease_ready)
@@ -85,6 +93,17 @@ def read_item(row: Iterable[Any]) -> Item:
     )  # type: ignore[call-arg]  # the slices are as long as READ_COLUMNS says
 
 
+def _moved(item: Item, row: Iterable[Any]) -> Item:
+    """An item with what has changed since it was claimed, from a row that has `MOVING_COLUMNS`, in their order."""
+    v = tuple(row)
+    counts, lease = v[2:10], v[11:15]
+    return Item(  # type: ignore[call-arg]  # the slices are as long as MOVING_COLUMNS says
+        item.id, item.family, item.scope, item.subject_kind, item.subject_id, item.view_digest,
+        item.capability_version, item.source_lane, item.source_position, item.target_lane, item.target_position,
+        _STATES[v[1]], *counts, v[10] == 1, *lease, v[15] == 1, item.predecessor,
+    )  # fmt: skip
+
+
 def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
     """Lock these items in order of their ids; a missing one is absent from the result."""
     wanted = sorted(set(ids))
@@ -92,6 +111,24 @@ def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
         return {}
     rows = yield from fetch(LOCK_ITEMS, ids=[(item_id,) for item_id in wanted])
     return {row[0]: read_item(row) for row in rows}
+
+
+def lock_claimed(claims: Iterable[Claimed]) -> Txn[dict[str, Item]]:
+    """Lock the items of these claims in order of their ids, and read again what may have changed of them."""
+    known = {claimed.item.id: claimed.item for claimed in claims}
+    if not known:
+        return {}
+    rows = yield from fetch(LOCK_CLAIMED, ids=[(item_id,) for item_id in sorted(known)])
+    return {row[0]: _moved(known[row[0]], row) for row in rows}
+
+
+def lock_claimed_then_clock(claims: Iterable[Claimed]) -> Txn[tuple[dict[str, Item], int]]:
+    """The same, and the time after the last lock (PROTOCOL T3)."""
+    known = {claimed.item.id: claimed.item for claimed in claims}
+    if not known:
+        return {}, (yield from clock())
+    rows, now_us = yield from fetch_then_clock(LOCK_CLAIMED, ids=[(item_id,) for item_id in sorted(known)])
+    return {row[0]: _moved(known[row[0]], row) for row in rows}, now_us
 
 
 def lock_items_then_clock(ids: Iterable[str]) -> Txn[tuple[dict[str, Item], int]]:
