@@ -33,6 +33,19 @@ ReadyRow = tuple[str, int, str, str, int, str, str | None, str | None]
 READY_KEY = ("family", "shelf", "org", "installation", "due", "item_id")
 
 
+def now_expression(dialect: Dialect) -> sa.ColumnElement[int]:
+    """The database's time inside a statement: for finding candidates only, never for a fence (PROTOCOL T3)."""
+    if dialect.name is DialectName.POSTGRESQL:
+        return sa.literal_column(
+            "(date_part('epoch', statement_timestamp()) * 1000000)::bigint", sa.BigInteger()
+        )
+    if dialect.name is DialectName.MYSQL:
+        return sa.literal_column("CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)", sa.BigInteger())
+    return sa.literal_column(
+        "(SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1)", sa.BigInteger()
+    )
+
+
 def _lock_items(dialect: Dialect, *, skip_locked: bool) -> sa.Select[Any]:
     return _plain_items(dialect).order_by(work_item.c.id).with_for_update(skip_locked=skip_locked)
 
@@ -64,21 +77,11 @@ def _drop_ready(dialect: Dialect) -> sa.Delete:
     )
 
 
-def _lease_ready(dialect: Dialect) -> sa.Update:
-    keys = _ready_keys(dialect)
-    return (
-        sa.update(work_ready)
-        .where(*[work_ready.c[name] == keys.c[name] for name in READY_KEY])
-        .values(shelf=Shelf.OPEN.value, due=sa.bindparam("lease_ends", type_=MICROSECONDS))
-    )
-
-
 PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
 LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
 LOCK_CLAIMED = Statement("work.lock_claimed", _lock_claimed)
 LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(dialect, skip_locked=True))
 DROP_READY = Statement("work.drop_ready", _drop_ready)
-LEASE_READY = Statement("work.lease_ready", _lease_ready)
 
 
 _STATES = {state.value: state for state in State}
@@ -152,14 +155,12 @@ def topic(family: str) -> str:
     return f"work:{family}"
 
 
-def ready_key(item: Item, shelf: Shelf, due: int) -> ReadyKey:
-    """The key of an item's hint at one time."""
-    return (item.family, shelf.value, item.scope.org, item.scope.installation, due, item.id)
-
-
 def ready_row(item: Item, shelf: Shelf, due: int) -> ReadyRow:
     """An item's hint at one time. It names the lanes, so that a claim can lock them before the item."""
-    return (*ready_key(item, shelf, due), item.source_lane, item.target_lane)
+    scope = item.scope
+    return (
+        item.family, shelf.value, scope.org, scope.installation, due, item.id, item.source_lane, item.target_lane,
+    )  # fmt: skip
 
 
 def add_ready(rows: Iterable[ReadyRow]) -> Txn[None]:
@@ -170,7 +171,7 @@ def add_ready(rows: Iterable[ReadyRow]) -> Txn[None]:
 
 
 def drop_ready(keys: Iterable[ReadyKey]) -> Txn[None]:
-    """Take away hints that this transaction has locked, or that are not due yet, so that no claimer looks at them.
+    """Take away hints that this transaction has locked.
 
     Others are left to the claimer who meets them. Waiting for a hint that a claimer has locked could be a deadlock: he
     may be waiting for a lane that this transaction holds.
@@ -178,14 +179,3 @@ def drop_ready(keys: Iterable[ReadyKey]) -> Txn[None]:
     listed = list(keys)
     if listed:
         yield from fetch(DROP_READY, keys=listed)
-
-
-def lease_ready(keys: Iterable[ReadyKey], lease_ends: int) -> Txn[None]:
-    """Move locked hints of items that are taken to the first moment at which their lease is over.
-
-    One update costs the server less than a row less and a row more. No other hint of these items can be there: only a
-    claim makes hints for that moment, and it holds the item.
-    """
-    listed = list(keys)
-    if listed:
-        yield from fetch(LEASE_READY, keys=listed, lease_ends=lease_ends)

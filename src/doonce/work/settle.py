@@ -22,11 +22,9 @@ from doonce.work.items import (
     PLAIN_ITEMS,
     ReadyRow,
     add_ready,
-    drop_ready,
     lock_claimed_then_clock,
     lock_items_then_clock,
     read_item,
-    ready_key,
     ready_row,
     topic,
 )
@@ -173,11 +171,6 @@ def apply(
         yield from fetch(
             SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in others], now_us=now_us
         )
-    yield from drop_ready(
-        ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due)
-        for s in done
-        if s.claimed.ready_due > now_us
-    )
     yield from lane_store.drop_entries(left.gone)
     yield from lane_store.set_entries(left.waiting)
     yield from add_ready(left.ready)
