@@ -233,12 +233,11 @@ class MysqlDriver:
             slots = range(FENCE_SLOTS) if call.exclusive else (connection.slot,)
             await connection.fetch(*fencing(sorted(call.names), slots))
             return None
-        if isinstance(call, Certify):
-            if connection.certifies:
-                await connection.fetch(*certifying(call.names))
+        if isinstance(call, Certify) and connection.certifies:
+            await connection.fetch(*certifying(call.names))
             return None
-        if isinstance(call, Notify):
-            return None  # the server carries no hints: waiters in other processes poll
+        if isinstance(call, Certify | Notify):
+            return None  # row locks exclude everybody here; the server carries no hints, so others poll
         raise TypeError(f"not a statement: {call!r}")
 
     async def _commit(self, connection: PooledConnection) -> None:
