@@ -84,7 +84,7 @@ async def scratch(url: str) -> AsyncIterator[Scratch]:
 
 
 async def other_ways(made: Scratch, also: Sequence[str]) -> tuple[Scratch, ...]:
-    """The same scratch place by other URLs; raises `Invalid` for one that does not lead there."""
+    """The same scratch place by other URLs; raises `Invalid` for one that goes elsewhere."""
     found = []
     for url in also:
         parsed = sa.make_url(url)

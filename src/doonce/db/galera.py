@@ -19,6 +19,8 @@ from doonce.db.transaction import Txn, fetch
 
 CAUSAL_READS: Final = "SET SESSION wsrep_sync_wait = 1"
 """Each transaction begins when its node has applied what the cluster had committed by then (PROTOCOL T5)."""
+ALL_CAUSAL: Final = "SET SESSION wsrep_sync_wait = 15"
+"""The same for each statement: what asks for tables (SHOW) is told of them only so."""
 STATUS: Final = (
     "SHOW STATUS WHERE variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_local_state_comment')"
 )

@@ -129,7 +129,7 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
         if why:
             raise SchemaFault(why, mend)
         if galera.is_node(said):
-            connection.exec_driver_sql(galera.CAUSAL_READS)
+            connection.exec_driver_sql(galera.ALL_CAUSAL)
         return work(connection)
 
     return await greenlet_spawn(_run_within, engine, configured, write)
