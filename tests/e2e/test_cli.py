@@ -1,5 +1,6 @@
 """The command line: what it prints, what it returns, and one clear line for each failure."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,7 @@ def test_declaring_an_incarnation(doonce: Doonce, published: dict[str, Any]) -> 
         (["resolve", "att_" + "0" * 32, "happened", "--reason", "x"], MISSING, "no such attempt", ""),
         (["resolve", "att_1", "perhaps", "--reason", "x"], USAGE, "perhaps", "--help"),
         (["publish", "no-such-pack", "binding.toml"], USAGE, "pack.toml: cannot be read", "check"),
+        (["publish", "no-such-folder/hubspot", "binding.toml"], USAGE, "no-such-folder/hubspot/pack.toml", "check"),
         (["connect", "acme", "main", "nobody", "--secret-file", "secret"], MISSING, "named nobody", "connect"),
         (["connect", "acme", "main", "portal", "--secret-file", "none"], USAGE, "cannot be read", ""),
         (["credential", "revoke", "crd_" + "0" * 32], MISSING, "", ""),
@@ -169,6 +171,34 @@ def test_a_secret_over_its_bound(doonce: Doonce, published: dict[str, Any]) -> N
     assert doonce("connect", "acme", "main", "portal", "--secret-file", "secret") == USAGE
     Path("secret").write_text("s" * LIMITS.secret_bytes_max)
     assert doonce("connect", "acme", "main", "portal", "--secret-file", "secret") == 0
+
+
+def test_a_secret_from_standard_input(
+    doonce: Doonce, published: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the manual writes it: the hyphen is a word of its own."""
+    for command in (["connect", "acme", "main", "portal"], ["publish", str(PACK), "binding.toml"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"from a pipe\n")))
+        assert doonce(*command, "--secret-file", "-") == 0, doonce.err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert doonce("connect", "acme", "main", "portal", "--secret-file", "-") == USAGE
+    assert "is empty" in doonce.err
+
+
+def test_a_secret_or_a_body_of_a_webhook_from_standard_input(
+    doonce: Doonce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vector that GitHub publishes, with either half of it through a pipe."""
+    Path("secret").write_text("It's a Secret to Everybody")
+    Path("body").write_text("Hello, World!")
+    proof = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    for piped, files in (("secret", ("-", "body")), ("body", ("secret", "-"))):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(piped).read_bytes())))
+        told = doonce.json(
+            "verify-webhook", "github", "event", "--header", f"X-Hub-Signature-256: {proof}",
+            "--secret-file", files[0], "--body", files[1],
+        )  # fmt: skip
+        assert told["verified"] == "event"
 
 
 def test_an_empty_secret_file(doonce: Doonce, published: dict[str, Any]) -> None:
