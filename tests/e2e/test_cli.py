@@ -132,7 +132,8 @@ def test_declaring_an_incarnation(doonce: Doonce, published: dict[str, Any]) -> 
         (["credential", "issue", "acme", "main", "c" * 129], USAGE, "at most 128", ""),
         ([*LINK, "deal", "--local", "1", "--remote", "2"], USAGE, "links no 'deal'", "contact"),
         (["status", "--database", "oracle://x/y"], USAGE, "is not supported", "sqlite:///"),
-        (["status", "--database", "sqlite:///elsewhere.db"], UNAVAILABLE, "the database", ""),
+        (["status", "--database", "sqlite:///elsewhere.db"], UNAVAILABLE, "there is no database at", "doonce migrate"),
+        (["status", "--database", "postgresql://doonce@127.0.0.1:1/x"], UNAVAILABLE, "cannot be reached", "is up"),
         (["status", "--config", "none.toml"], USAGE, "cannot be read", "--config"),
     ],
     ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else "",
@@ -158,6 +159,12 @@ def test_a_database_that_was_never_migrated_says_so(doonce: Doonce) -> None:
     Path("empty.db").touch()
     assert doonce("status", "--database", "sqlite:///empty.db") == UNAVAILABLE
     assert "doonce migrate" in doonce.err
+
+
+def test_a_folder_that_is_not_there(doonce: Doonce) -> None:
+    assert doonce("migrate", "--database", "sqlite:///no/such/place.db") == UNAVAILABLE
+    assert "there is no folder no/such" in doonce.err
+    assert "make the folder" in doonce.err
 
 
 def test_a_server_that_is_not_there(doonce: Doonce) -> None:
