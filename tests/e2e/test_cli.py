@@ -16,6 +16,7 @@ pytestmark = pytest.mark.e2e
 
 MISSING, UNAVAILABLE, USAGE = 3, 5, 2
 LINK = ["link", "acme", "main", "people.write"]
+GAP = ["gap", "close", "acme", "main", "people.write", "orders"]
 
 
 class Doonce:
@@ -122,13 +123,17 @@ def test_declaring_an_incarnation(doonce: Doonce, published: dict[str, Any]) -> 
         (["show"], USAGE, "requires an argument", "--help"),
         (["show", "cmd_" + "0" * 32], MISSING, "there is nothing with this id", "cmd_…"),
         (["cancel", "att_1"], USAGE, "no command id", "cmd_…"),
-        (["resolve", "att_" + "0" * 32, "happened", "--reason", "x"], MISSING, "no such attempt", ""),
+        (["resolve", "att_" + "0" * 32, "happened", "--reason", "x"], MISSING, "no such attempt", "doonce status"),
         (["resolve", "att_1", "perhaps", "--reason", "x"], USAGE, "perhaps", "--help"),
         (["publish", "no-such-pack", "binding.toml"], USAGE, "pack.toml: cannot be read", "check"),
         (["publish", "no-such-folder/hubspot", "binding.toml"], USAGE, "no-such-folder/hubspot/pack.toml", "check"),
         (["connect", "acme", "main", "nobody", "--secret-file", "secret"], MISSING, "named nobody", "connect"),
-        (["connect", "acme", "main", "portal", "--secret-file", "none"], USAGE, "cannot be read", ""),
-        (["credential", "revoke", "crd_" + "0" * 32], MISSING, "", ""),
+        (["connect", "acme", "main", "portal", "--secret-file", "none"], USAGE, "cannot be read", "check the path"),
+        (["credential", "revoke", "crd_" + "0" * 32], MISSING, "no such credential", "credential list"),
+        (["cancel", "cmd_" + "0" * 32], MISSING, "no such command", "doonce show"),
+        (["replay", "wrk_" + "0" * 32], MISSING, "no such work item", "doonce show"),
+        (["release", "wrk_" + "0" * 32, "--reason", "x"], MISSING, "no such work item", "doonce show"),
+        ([*GAP, "--sequence", "1", "--losses", "1", "--reason", "x"], MISSING, "no such gap", "gap list"),
         (["credential", "issue", "acme", "main", "c" * 129], USAGE, "at most 128", ""),
         ([*LINK, "deal", "--local", "1", "--remote", "2"], USAGE, "links no 'deal'", "contact"),
         (["status", "--database", "oracle://x/y"], USAGE, "is not supported", "sqlite:///"),

@@ -71,8 +71,13 @@ def read_secret(file: Path | None) -> Secret | None:
             with file.open("rb") as opened_file:
                 raw = opened_file.read(LIMITS.secret_bytes_max + 2)
     except OSError as error:
-        raise Invalid(f"the secret file {file} cannot be read: {error.strerror}") from error
+        raise Invalid(
+            f"the secret file {file} cannot be read: {error.strerror}",
+            hint="check the path, or write - and pipe it in",
+        ) from error
     secret = raw.rstrip(b"\r\n")
     if not secret:
-        raise Invalid(f"the secret file {file} is empty")
+        raise Invalid(
+            f"the secret file {file} is empty", hint="put the secret into it, as the provider's page shows it"
+        )
     return Secret(secret)

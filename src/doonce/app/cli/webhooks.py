@@ -192,4 +192,4 @@ def _body(file: Path) -> bytes:
         with file.open("rb") as opened:
             return opened.read(WEBHOOK_BODY_BYTES_MAX + 1)
     except OSError as error:
-        raise Invalid(f"the body {file} cannot be read: {error.strerror}") from error
+        raise Invalid(f"the body {file} cannot be read: {error.strerror}", hint="check the path") from error
