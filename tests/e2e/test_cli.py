@@ -166,6 +166,11 @@ def test_a_database_that_was_never_migrated_says_so(doonce: Doonce) -> None:
     assert "doonce migrate" in doonce.err
 
 
+def test_a_question_to_no_database_leaves_nothing(doonce: Doonce) -> None:
+    assert doonce("status", "--database", "sqlite:///typo.db") == UNAVAILABLE
+    assert list(Path().iterdir()) == []
+
+
 def test_a_folder_that_is_not_there(doonce: Doonce) -> None:
     assert doonce("migrate", "--database", "sqlite:///no/such/place.db") == UNAVAILABLE
     assert "there is no folder no/such" in doonce.err

@@ -49,12 +49,15 @@ class Deployment:
 
 @contextlib.asynccontextmanager
 async def opened(deployment: Deployment) -> AsyncIterator[Engine]:
-    """An engine that works on nothing, over a database whose schema is right; closed afterwards."""
+    """An engine that works on nothing, over a database whose schema is right; closed afterwards.
+
+    The schema is proven first: a command about a database that is not there leaves no key file for it either.
+    """
     settings = deployment.settings()
     logs.configure(settings.log_format)
+    await prove_schema(settings.database)
     engine = open_engine(settings)
     try:
-        await prove_schema(engine)
         yield engine
     finally:
         await engine.stop()
