@@ -1,9 +1,9 @@
 """doonce inside an application: the same engine as the service's, in this process.
 
 async with Doonce("sqlite:///doonce.db") as app:
-    crm = await app.installation("acme", "main", pack="hubspot", binding="binding.toml", secret="token")
-    await crm.link("contact", local="42", remote="501")
-    command = await crm.accept("contact.patch", "42", {"title": "CTO"})
+    crm = await app.installation("acme", "main", pack="packs/x", binding="binding.toml", secret="token")
+    await crm.link("record", local="42", remote="501")
+    command = await crm.accept("record.patch", "42", {"title": "CTO"})
     print(await app.outcome(command))
 """
 
