@@ -14,11 +14,13 @@ from collections.abc import Callable
 
 import msgspec
 from tests.process.effects import acceptor, receiver, worker
+from tests.process.kill import crm_process
 
 MAINS: dict[str, Callable[[], None]] = {
     "worker": worker.main,
     "acceptor": acceptor.main,
     "receiver": receiver.main,
+    "crm": crm_process.main,
 }
 
 
