@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from doonce.work.claim import ClaimRequest, RenewRequest, claim, renew, suspects_wait
 from doonce.work.insert import enqueue, insert, lane_policies
-from doonce.work.items import PLAIN_ITEMS, lock_items, read_item, topic
+from doonce.work.items import PLAIN_ITEMS, lock_claimed, lock_items, read_item, topic
 from doonce.work.replay import Replay, replay
 from doonce.work.sweep import sweep
 
@@ -21,6 +21,7 @@ __all__ = [
     "enqueue",
     "insert",
     "lane_policies",
+    "lock_claimed",
     "lock_items",
     "read_item",
     "renew",
