@@ -2,8 +2,11 @@
 
 import pytest
 from simulators.launch import Simulator
+from tests.e2e.conftest import until
 
 from doonce import Doonce, Installation
+from doonce.app.operate.model import Decision
+from doonce.base.errors import MissingOrDenied
 from doonce.commands.model import CommandState
 from doonce.links.model import LinkState
 
@@ -57,3 +60,22 @@ async def test_a_record_that_is_linked_already_stays_linked_and_its_create_accep
     assert REFUSED in app.engine.metrics.text()
     changed = await app.outcome(await crm.accept("contact.patch", "1", {"title": "CTO"}))
     assert changed.result["remote_id"] == "501"
+
+
+async def test_an_operators_word_accepts_and_links_nothing(
+    app: Doonce, crm: Installation, simulator: Simulator
+) -> None:
+    simulator.faults({"fault": "reset_after_body", "method": "POST", "times": 1}, {"fault": "refuse"})
+    command = await crm.accept("contact.create", "9", {"email": "new@example.com"})
+
+    async def unknown() -> str | None:
+        outcome = await app.outcome(command, timeout_seconds=0.0)
+        return outcome.attempt if outcome.state is CommandState.UNKNOWN else None
+
+    attempt = await until(unknown)
+    decided = await app.resolve(attempt, Decision.HAPPENED, who="ann", reason="I looked")
+    assert decided.state is CommandState.ACCEPTED
+    assert decided.reason == "I looked; not linked: what proves the effect names no object"
+    assert REFUSED in app.engine.metrics.text()
+    with pytest.raises(MissingOrDenied, match="no remote record is linked"):
+        await crm.accept("contact.patch", "9", {"title": "CTO"})

@@ -251,6 +251,7 @@ class InterleavingsOnMariadb(Interleavings):
     engine = "mariadb"
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "machine,examples",
     [(Interleavings, 25), (InterleavingsOnPostgresql, 5), (InterleavingsOnMariadb, 5)],
