@@ -65,7 +65,10 @@ async def test_a_record_that_is_linked_already_stays_linked_and_its_create_accep
 async def test_an_operators_word_accepts_and_links_nothing(
     app: Doonce, crm: Installation, simulator: Simulator
 ) -> None:
-    simulator.faults({"fault": "reset_after_body", "method": "POST", "times": 1}, {"fault": "refuse"})
+    simulator.faults(
+        {"fault": "reset_after_body", "method": "POST", "times": 1},
+        {"fault": "status", "status": 503, "method": "GET", "times": 1_000},
+    )
     command = await crm.accept("contact.create", "9", {"email": "new@example.com"})
 
     async def unknown() -> str | None:
