@@ -15,7 +15,7 @@ from psycopg import sql
 from doonce.base.ids import new_token
 
 POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres", "module_postgres"}
-MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb"}
+MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb", "module_mariadb"}
 GALERA_FIXTURES = {"galera_nodes", "fresh_galera"}
 GALERA_NODES = os.environ.get("DOONCE_TEST_GALERA", "").split()
 """The nodes of a cluster, by their URLs: a cluster is asked for, and only then part of the engines (`make galera`)."""
@@ -112,6 +112,13 @@ def mariadb_url() -> str:
 @pytest.fixture
 def fresh_mariadb(mariadb_url: str) -> Iterator[str]:
     """The URL of a new, empty MariaDB database."""
+    with made_on_mysql([mariadb_url]) as urls:
+        yield urls[0]
+
+
+@pytest.fixture(scope="module")
+def module_mariadb(mariadb_url: str) -> Iterator[str]:
+    """The URL of a new, empty MariaDB database for the tests of one module."""
     with made_on_mysql([mariadb_url]) as urls:
         yield urls[0]
 
