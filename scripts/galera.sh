@@ -92,7 +92,7 @@ lives() {
 
 is_running() {
   local pid_file
-  pid_file="$(data)/$1/pid"
+  pid_file="$(data)/$1/started"
   [ -s "$pid_file" ] && lives "$(cat "$pid_file")"
 }
 
@@ -108,7 +108,7 @@ start() {
   shift
   home="$(data)/$node"
   if is_running "$node"; then say "node $node runs already"; return 0; fi
-  rm -f "$home/pid"
+  rm -f "$home/started"
   [ "$(id -u)" != 0 ] || user="--user=$(server_user)"
   # As root it becomes its user by itself: a wrapper that waits for it would stop when it is frozen, and stay so.
   PATH="$PATH:/usr/sbin" "$(program mariadbd)" --no-defaults $user --datadir="$home/data" \
@@ -124,6 +124,7 @@ start() {
     --wsrep-provider-options="base_host=127.0.0.1;base_port=$(port "$node" 2);gmcast.listen_addr=tcp://127.0.0.1:$(port "$node" 2);ist.recv_addr=127.0.0.1:$(port "$node" 3);gcache.size=64M;$SOON" \
     "$@" </dev/null >/dev/null 2>&1 &
   server=$!
+  echo "$server" >"$home/started" # at once: a node that is still joining has to be stopped as well
   until synced "$node"; do
     if ! lives "$server" || [ "$seconds" -ge $((START_SECONDS * 5)) ]; then
       tail -n 40 "$home/server.log" >&2
@@ -139,7 +140,7 @@ start() {
 stop() {
   local node=$1 pid waited=0
   is_running "$node" || return 0
-  pid=$(cat "$(data)/$node/pid")
+  pid=$(cat "$(data)/$node/started")
   kill -CONT "$pid" 2>/dev/null || true
   kill "$pid" 2>/dev/null || true
   while lives "$pid"; do
@@ -152,7 +153,7 @@ stop() {
 to_process() {
   local signal=$1 node=$2
   if ! is_running "$node"; then say "node $node is not running"; return 1; fi
-  kill "-$signal" "$(cat "$(data)/$node/pid")"
+  kill "-$signal" "$(cat "$(data)/$node/started")"
 }
 
 isolate() {
