@@ -274,6 +274,19 @@ async def test_a_body_over_its_bound_is_refused_before_it_is_read(api: Api) -> N
     assert "application/json" in answer["error"]["message"]
 
 
+async def test_a_body_without_a_length_ends_at_its_bound(api: Api) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(9):
+            yield b" " * 1_024
+
+    headers = {"Authorization": f"Bearer {api.token}", "Content-Type": "application/json"}
+    url = f"{api.url}/v1/handoffs/reject"
+    async with api.session.post(url, data=endless(), headers=headers) as refused:
+        answer = await refused.json()
+    assert refused.status == 400
+    assert "the body has" in answer["error"]["message"]
+
+
 async def test_a_payload_at_its_bound_is_taken_and_one_byte_over_is_not(
     api: Api, crm: Installation, simulator: Simulator
 ) -> None:

@@ -35,9 +35,11 @@ from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.model import Verdict
 from doonce.commands import store as commands
-from doonce.commands.model import CommandState
+from doonce.commands.model import Command, CommandState
+from doonce.commands.service import creates
 from doonce.db.database import safe_url
 from doonce.effects import reconcile
+from doonce.effects.linking import Linked
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
 from doonce.ingress.gaps import CloseGap, open_gaps
@@ -223,6 +225,7 @@ class Operator:
     async def _record(self, attempt: Any, command_id: str, decision: Decision, who: str, reason: str) -> None:
         command = (await self._database.read(commands.load, [command_id]))[command_id]
         verdict, resend = VERDICTS[decision]
+        created = await self._created(command)
         resolved = await self._database.transact(
             reconcile.resolve,
             Resolve(
@@ -236,8 +239,11 @@ class Operator:
                     verdict, reason, attempt["evidence_version"], names_attempt=True, resend=resend
                 ),
                 reason=reason,
+                creates=created,
             ),
         )
+        if resolved is Resolved.RECORDED and created is not None and verdict is Verdict.EFFECT_PROVEN:
+            self._engine.metrics.linked(command.operation, Linked.REFUSED.value)  # nobody's word has an id
         if resolved is Resolved.CHANGED:
             raise Stale(
                 "evidence came in meanwhile",
@@ -246,6 +252,14 @@ class Operator:
             )
         if resolved is not Resolved.RECORDED:
             raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
+
+    async def _created(self, command: Command) -> str | None:
+        """The kind of object that a command makes, None where it makes none or its pinned view cannot be had."""
+        try:
+            view = await self._engine.views.get(command.pins.view_digest)
+            return creates(view, view.operations[command.operation])
+        except (DoonceError, KeyError):
+            return None
 
     async def replay(self, work_id: str, scope: Scope | None = None) -> ReplayView:
         """Have dead work of a family that may repeat it (`work.replay`) done once more, as a new item (PROTOCOL W6).
