@@ -16,6 +16,7 @@ pytestmark = pytest.mark.e2e
 
 MISSING, UNAVAILABLE, USAGE = 3, 5, 2
 LINK = ["link", "acme", "main", "people.write"]
+GAP = ["gap", "close", "acme", "main", "people.write", "orders"]
 
 
 class Doonce:
@@ -132,6 +133,7 @@ def test_declaring_an_incarnation(doonce: Doonce, published: dict[str, Any]) -> 
         (["cancel", "cmd_" + "0" * 32], MISSING, "no such command", "doonce show"),
         (["replay", "wrk_" + "0" * 32], MISSING, "no such work item", "doonce show"),
         (["release", "wrk_" + "0" * 32, "--reason", "x"], MISSING, "no such work item", "doonce show"),
+        ([*GAP, "--sequence", "1", "--losses", "1", "--reason", "x"], MISSING, "no such gap", "gap list"),
         (["credential", "issue", "acme", "main", "c" * 129], USAGE, "at most 128", ""),
         ([*LINK, "deal", "--local", "1", "--remote", "2"], USAGE, "links no 'deal'", "contact"),
         (["status", "--database", "oracle://x/y"], USAGE, "is not supported", "sqlite:///"),

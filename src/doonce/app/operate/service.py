@@ -42,7 +42,7 @@ from doonce.effects import reconcile
 from doonce.effects.linking import Linked
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
-from doonce.ingress.gaps import CloseGap, open_gaps
+from doonce.ingress.gaps import OPEN_GAPS, CloseGap, open_gaps
 from doonce.ingress.gaps import close as close_gap
 from doonce.work import settle
 from doonce.work import store as work
@@ -163,7 +163,7 @@ class Operator:
             scope.org,
             scope.installation,
         ):
-            raise MissingOrDenied("there is no such gap")
+            raise MissingOrDenied("there is no such gap", hint=OPEN_GAPS)
         closed = await self._database.transact(close_gap, asked)
         if isinstance(closed, DoonceError):
             raise closed
