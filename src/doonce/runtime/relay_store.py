@@ -13,6 +13,7 @@ from typing import Any, Final, assert_never
 from sqlalchemy import (
     ColumnElement,
     Executable,
+    FromClause,
     Select,
     and_,
     bindparam,
@@ -106,6 +107,13 @@ _HOLDING: Final[dict[HeadPolicy, tuple[OutboxState, ...]]] = {
 _candidate: Final = outbox.alias("candidate")
 
 
+def _read_by(search: Select[Any], rows: FromClause, index: str) -> Select[Any]:
+    """The search by this index on the MySQL wire, whatever its optimizer thinks of a small table."""
+    for dialect in ("mysql", "mariadb"):
+        search = search.with_hint(rows, f"FORCE INDEX ({index})", dialect)
+    return search
+
+
 def _due(policy: HeadPolicy, now: ColumnElement[int]) -> Select[Any]:
     """The rows to hand over now, the longest due first."""
     row = _candidate
@@ -118,7 +126,7 @@ def _due(policy: HeadPolicy, now: ColumnElement[int]) -> Select[Any]:
         one_of(earlier.c.state, _HOLDING[policy]),
         earlier.c.lane_position < row.c.lane_position,
     )
-    held_up = exists(ahead.with_hint(earlier, "FORCE INDEX (doonce_outbox_lane_open)", "mysql"))
+    held_up = exists(_read_by(ahead, earlier, "doonce_outbox_lane_open"))
     return (
         select(row.c.outbox_id)
         .where(
@@ -153,7 +161,7 @@ _CLAIMS: Final[dict[HeadPolicy, Statement]] = {policy: _claim(policy) for policy
 
 def _find(policy: HeadPolicy) -> Statement:
     def build(_engine: Engine) -> Executable:
-        return _due(policy, now_us()).with_hint(_candidate, "FORCE INDEX (doonce_outbox_due)", "mysql")
+        return _read_by(_due(policy, now_us()), _candidate, "doonce_outbox_due")
 
     return Statement("find_" + policy.value, build)
 
