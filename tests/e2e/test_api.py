@@ -310,6 +310,20 @@ async def test_another_method_is_invalid(api: Api) -> None:
     assert (status, answer["error"]["class"]) == (400, "INVALID")
 
 
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("POST", "/v1/handoffs/accept/"), ("GET", "/v1/status/"), ("GET", "/v1/commands/cmd_0%2F"), ("GET", "/livez/"),
+        ("POST", "/in"),
+    ],
+)  # fmt: skip
+async def test_a_path_with_a_slash_too_many_or_too_few_is_none(api: Api, method: str, path: str) -> None:
+    """Not a redirection: a sender that follows one sends twice, and one that does not hears nothing."""
+    async with api.session.request(method, api.url + path, data=b"{}", allow_redirects=False) as answer:
+        assert answer.status == 404
+        assert json.loads(await answer.read())["error"]["class"] == "MISSING_OR_DENIED"
+
+
 async def test_live_and_ready_differ(api: Api) -> None:
     assert (await api.call("GET", "/livez", token=None))[0] == 200
     assert (await api.call("GET", "/readyz", token=None)) == (200, {"ready": True, "causes": {}})

@@ -93,10 +93,14 @@ async def plan_on_postgresql(driver: PostgresqlDriver, statement: Statement) -> 
 async def test_plans_on_postgresql(postgres_places: Places, analyzed: bool) -> None:
     async with postgres_places.kernel() as kernel:
         if not analyzed:  # the statistics of an empty table, as on a young database
-            await kernel.execute(sa.text("ANALYZE work_item, work_ready, work_lease, work_lane, work_lane_entry"))
+            await kernel.execute(
+                sa.text("ANALYZE work_item, work_ready, work_lease, work_lane, work_lane_entry")
+            )
         await fill(kernel)
         if analyzed:
-            await kernel.execute(sa.text("ANALYZE work_item, work_ready, work_lease, work_lane, work_lane_entry"))
+            await kernel.execute(
+                sa.text("ANALYZE work_item, work_ready, work_lease, work_lane, work_lane_entry")
+            )
         driver = kernel.database.driver
         plans = {name: await plan_on_postgresql(driver, Statement.registry[name]) for name in HOT}
         assert {name: faults for name, plan in plans.items() if (faults := faults_on_postgresql(plan))} == {}
@@ -121,7 +125,9 @@ async def test_plans_on_mariadb(mariadb_url: str, tmp_path: Path, full: bool) ->
         await kernel.insert(*[kernel.new(target_lane="t", **blocking("s")) for _ in range(3)])
         if full:
             await fill(kernel)
-            await kernel.execute(sa.text("ANALYZE TABLE work_item, work_ready, work_lease, work_lane, work_lane_entry"))
+            await kernel.execute(
+                sa.text("ANALYZE TABLE work_item, work_ready, work_lease, work_lane, work_lane_entry")
+            )
         plans = await asyncio.to_thread(explain_on_mysql, kernel)
         assert {name: faults for name, rows in plans.items() if (faults := faults_on_mysql(rows))} == {}
         order = " ".join(str(row.Extra) for row in plans["work.candidates"])

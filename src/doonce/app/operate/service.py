@@ -42,7 +42,7 @@ from doonce.effects import reconcile
 from doonce.effects.linking import Linked
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
-from doonce.ingress.gaps import CloseGap, open_gaps
+from doonce.ingress.gaps import OPEN_GAPS, CloseGap, open_gaps
 from doonce.ingress.gaps import close as close_gap
 from doonce.work import settle
 from doonce.work import store as work
@@ -115,7 +115,7 @@ class Operator:
         if not receipt_id.startswith("ing_"):
             raise Invalid("only a delivery has a body to show", hint="its receipt's id looks like ing_…")
         if not await self._database.read(receipts.receipt_stories, receipt_id, scope):
-            raise MissingOrDenied("there is no such receipt")
+            raise MissingOrDenied("there is no such receipt", hint="its id looks like ing_…")
         raw = await self._engine.ingress.body(receipt_id)
         log.info("a body was read", receipt=receipt_id, who=who)
         return BodyView(receipt_id=receipt_id, digest=digest_bytes(raw), raw=raw)
@@ -141,7 +141,7 @@ class Operator:
             raise Invalid("this is no command id", hint="it looks like cmd_…; `show` takes any id")
         found = await self._database.read(store.stories, command_id, scope)
         if not found or found[0].command is None:
-            raise MissingOrDenied("there is no such command")
+            raise MissingOrDenied("there is no such command", hint="`doonce show` takes any id")
         return found[0]
 
     async def counts(self, scope: Scope | None = None) -> Counts:
@@ -163,7 +163,7 @@ class Operator:
             scope.org,
             scope.installation,
         ):
-            raise MissingOrDenied("there is no such gap")
+            raise MissingOrDenied("there is no such gap", hint=OPEN_GAPS)
         closed = await self._database.transact(close_gap, asked)
         if isinstance(closed, DoonceError):
             raise closed
@@ -213,7 +213,7 @@ class Operator:
         command_id = found[0].handoff["command_id"] if found and found[0].handoff else None
         attempt = unresolved_attempt(found[0]) if found else None
         if command_id is None:
-            raise MissingOrDenied("there is no such attempt")
+            raise MissingOrDenied("there is no such attempt", hint="`doonce status` lists them")
         if attempt is None or attempt["id"] != attempt_id or found[0].end is not None:
             raise Conflict(
                 "the outcome of this attempt is not in question",
@@ -322,7 +322,7 @@ class Operator:
             row = receipts.work_to_replay(work_id, delivery)
             if row is not None:
                 return WorkView(work_id=row["id"], family=row["family"], receipt_id=delivery.receipt["id"])
-        raise MissingOrDenied("there is no such work item")
+        raise MissingOrDenied("there is no such work item", hint="`doonce show` takes any id")
 
 
 # --- from rows to timelines ---------------------------------------------------------------------------------------
