@@ -25,7 +25,7 @@ from tests.store.runtime.relays import emit, run_once, status
 from doonce.base.errors import Conflict
 from doonce.runtime import inbox, outbox, schema
 from doonce.runtime.connections import advance, runner
-from doonce.runtime.relay_store import _FINDS, Claimed, HeadPolicy, claim
+from doonce.runtime.relay_claim import _FINDS, Claimed, HeadPolicy, claim
 from doonce.wire import CompletionOutcome, EventNotice, HandoffScope, ReceiptState, seal_event
 
 DEADLOCK = 1213

@@ -9,7 +9,7 @@ from tests.store.runtime.applications import Application, application, database,
 
 from doonce.base.errors import Conflict, Invalid
 from doonce.runtime import schema
-from doonce.runtime.relay_store import HeadPolicy, claim, lease_locked, lock_found
+from doonce.runtime.relay_claim import HeadPolicy, claim, lease_locked, lock_found
 from doonce.runtime.statements import Engine, Step, text
 
 SQL: dict[str, Engine] = {"sqlite": "sqlite", "postgresql": "postgresql", "mariadb": "mysql"}
