@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,7 +20,9 @@ from doonce.app.operate.model import (
     Decision,
     GapView,
     Moment,
+    Pruned,
     ReplayView,
+    RetentionStatus,
     Status,
     Story,
     Timeline,
@@ -180,7 +183,17 @@ class Operator:
             unknown_more=counted.more,
             deliveries=await self._database.read(delivery_status, scope),
             gaps=await self.gaps(scope),
+            retention=await self.retention(),
         )
+
+    async def retention(self) -> RetentionStatus:
+        """How the moving of ended work into history stands."""
+        enabled = self._engine.settings.retention.enabled
+        return await self._database.read(counting.retention, enabled)
+
+    async def prune(self, *, dry_run: bool, told: Callable[[Pruned], None] = lambda _: None) -> Pruned:
+        """Move all ended work whose time is over into history now, or say what would go; see `Retention.prune`."""
+        return await self._engine.retention.prune(dry_run=dry_run, told=told)
 
     async def cancel(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Cancel a command that waits; ask the one that runs to stop before its dispatch (PROTOCOL W5).
