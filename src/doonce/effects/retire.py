@@ -166,7 +166,7 @@ def _needed(ended: Sequence[Old]) -> Txn[dict[str, Stays]]:
     taken = yield from lane_store.entries_at(place for row in ended for place in row.places())
     command_of = yield from _commands_of(ended)
     attempts = yield from attempts_of(command_of.values())
-    ends = yield from commands.load_ends(command_of.values())
+    ends = (yield from commands.load_ends(command_of.values())) if command_of else {}
     about = {row.id: {row.subject_id} | _of_command(command_of.get(row.id), attempts) for row in ended}
     under_way = yield from history.subjects_under_way(one for subjects in about.values() for one in subjects)
     needed: dict[str, Stays] = {}
