@@ -123,7 +123,7 @@ def hint(item_id: str) -> Any:
         shelf=Shelf.OPEN.value,
         org=SCOPE.org,
         installation=SCOPE.installation,
-        due=due,
+        due=SPARE,
         item_id=item_id,
     )
 
