@@ -37,7 +37,6 @@ from doonce.work.model import (
     State,
 )
 from doonce.work.settle import Cancelled
-from doonce.work.tables import work_ready
 
 SOURCES = {"s1": LanePolicy.BLOCK, "s2": LanePolicy.PASS}
 TARGETS = ("t1", "t2")
@@ -247,7 +246,7 @@ class KernelMachine(RuleBasedStateMachine):
     @rule(lose=st.booleans())
     def sweep(self, lose: bool) -> None:
         if lose:
-            self.run(self.kernel.execute(work_ready.delete()))
+            self.run(self.kernel.lose_hints())
         self.run(self.kernel.sweep())
 
     def any_thing(self, data: st.DataObject) -> Thing | None:

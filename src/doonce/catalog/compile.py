@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-import jsonschema_rs
 import msgspec
 from msgspec import UNSET
 
@@ -20,7 +19,7 @@ from doonce.base.limits import LIMITS
 from doonce.catalog.closure import check_origin, check_view
 from doonce.catalog.model import Auth, Binding, OperationContract, Pack, Policies, ViewDocument
 from doonce.catalog.reading import Place
-from doonce.catalog.schemas import check_schema, compile_schema, properties
+from doonce.catalog.schemas import PayloadSchema, check_schema, properties
 from doonce.catalog.templates import TargetTemplate, Template, parse_target, parse_template
 from doonce.catalog.webhooks import Webhook
 
@@ -49,7 +48,7 @@ class Operation:
 
     name: str
     contract: OperationContract
-    validator: jsonschema_rs.Draft202012Validator
+    payload_schema: PayloadSchema
     target: TargetTemplate
     target_lane: Template | None
     renames: Mapping[str, str]
@@ -144,7 +143,8 @@ def open_view(raw: bytes, digest: str) -> BindingView:
     """Return the view that `raw` is, if it is exactly what `digest` names and complete enough to execute.
 
     Raises `Invalid` for another digest, another format, bytes that are not canonical, unknown or missing
-    fields, and a view that `compile_view` would refuse: a damaged or hand-made one never half-works.
+    fields, and a view that `compile_view` would refuse: a damaged or hand-made one never half-works. (What JSON
+    Schema's own dialect would refuse, no pack can bring here; it is found at the first payload.)
     """
     place = Place(f"binding view {digest}")
     value = loads(raw, bytes_max=LIMITS.document_bytes_max)
@@ -223,7 +223,7 @@ def _opened(name: str, document: ViewDocument) -> Operation:
     return Operation(
         name=name,
         contract=contract,
-        validator=compile_schema(contract.payload_schema),
+        payload_schema=PayloadSchema(contract.payload_schema),
         target=parse_target(contract.target, contract.query, document.parameter_kinds),
         target_lane=None if contract.target_lane is None else parse_template(contract.target_lane),
         renames=MappingProxyType({own: field for own, field in outbound.items() if field in names}),

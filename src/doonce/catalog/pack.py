@@ -29,7 +29,7 @@ from doonce.catalog.model import (
 from doonce.catalog.pack_answers import read_conditions, read_outcomes, read_probe, read_sources
 from doonce.catalog.pack_webhooks import read_webhook
 from doonce.catalog.reading import NAME, Place, Table, read_toml
-from doonce.catalog.schemas import check_schema
+from doonce.catalog.schemas import PayloadSchema, check_schema
 
 PACK_FORMAT: Final = "doonce.pack/1"
 
@@ -145,7 +145,9 @@ def _read_schema(table: Table, schemas: Mapping[str, bytes], named: set[str]) ->
         )
     named.add(name)
     try:
-        return dict(check_schema(loads(schemas[name], bytes_max=LIMITS.document_bytes_max)))
+        schema = check_schema(loads(schemas[name], bytes_max=LIMITS.document_bytes_max))
+        PayloadSchema(schema).compile()
+        return dict(schema)
     except Invalid as fault:
         raise table.fault("payload_schema", f"schemas/{name}: {fault.message}", fault.hint) from None
 

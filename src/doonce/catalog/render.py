@@ -13,7 +13,6 @@ from doonce.catalog.compile import BindingView, Operation
 from doonce.catalog.exchange import FrozenRequest
 from doonce.catalog.model import BodyKind, LinkUse, ReplayKind
 from doonce.catalog.pointers import parse_pointer
-from doonce.catalog.schemas import validate
 from doonce.catalog.templates import fill_target, fill_text
 
 IDEMPOTENCY_TAG: Final = "doonce.idempotency-key.v1"
@@ -73,7 +72,7 @@ def read_payload(operation: Operation, payload: bytes) -> dict[str, JsonValue]:
             why = operation.refused.get(name, f"the payload has an undeclared field {name[:64]!r}")
             known = sorted({*operation.plain, *operation.renames})
             raise Invalid(why, hint=f"{operation.name} takes {', '.join(known) or 'no field'}")
-    validate(operation.validator, cast("JsonValue", fields))
+    operation.payload_schema.validate(cast("JsonValue", fields))
     return fields
 
 

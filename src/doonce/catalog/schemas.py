@@ -5,12 +5,14 @@ misspelled keyword is refused rather than skipped.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-import jsonschema_rs
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from doonce.base.errors import Invalid
 from doonce.base.json import JsonValue, canonical
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
 
 MESSAGE_CHARACTERS_MAX: Final = 300
 
@@ -36,8 +38,8 @@ def check_schema(schema: object) -> Mapping[str, Any]:
     """Return `schema` when it is fit to guard a payload: an object type that is closed and self-contained.
 
     Raises `Invalid`, which names the keyword's place, for an unknown keyword, a reference out of the schema,
-    an object that does not say `additionalProperties`, a number without an exact form, and whatever the JSON
-    Schema dialect (2020-12) itself refuses.
+    an object that does not say `additionalProperties`, and a number without an exact form. What the JSON Schema
+    dialect (2020-12) itself refuses is found by `PayloadSchema.compile`.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise Invalid(
@@ -59,31 +61,42 @@ def check_schema(schema: object) -> Mapping[str, Any]:
         raise Invalid(
             f"the schema has no canonical form: {fault.message}", hint="use whole numbers only"
         ) from None
-    compile_schema(schema)
     return schema
 
 
-def compile_schema(schema: Mapping[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    """Return the validator of a schema; raises `Invalid` where the dialect refuses it. It never fetches."""
-    try:
-        return jsonschema_rs.Draft202012Validator(
-            dict(schema),
-            mask=_MASK,
-            offline=True,
-            validate_formats=False,
-            pattern_options=jsonschema_rs.RegexOptions(),  # linear time, whatever the pattern and the payload
-        )
-    except ValueError as fault:
-        raise Invalid(f"the schema is not valid: {_first_line(str(fault))}") from None
+class PayloadSchema:
+    """A checked schema, compiled when it is first needed: a process that only sends needs none of them."""
 
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
 
-def validate(validator: jsonschema_rs.Draft202012Validator, value: JsonValue) -> None:
-    """Raise one `Invalid` for a value that the schema refuses; it names the first place, never the value."""
-    for error in validator.iter_errors(value):
-        place = "/".join(str(step) for step in error.instance_path)
-        raise Invalid(
-            f"the payload is not accepted{f' at {place}' if place else ''}: {_first_line(error.message)}"
-        )
+    def compile(self) -> None:
+        """Compile it now; raises `Invalid` where the dialect refuses the schema."""
+        _ = self._compiled
+
+    def validate(self, value: JsonValue) -> None:
+        """Raise one `Invalid` for a value that the schema refuses; it names the first place, never the value."""
+        for error in self._compiled.iter_errors(value):
+            place = "/".join(str(step) for step in error.instance_path)
+            raise Invalid(
+                f"the payload is not accepted{f' at {place}' if place else ''}: {_first_line(error.message)}"
+            )
+
+    @cached_property
+    def _compiled(self) -> "Draft202012Validator":
+        """The validator; it never fetches, and takes linear time whatever the pattern and the payload."""
+        import jsonschema_rs  # noqa: PLC0415 (some 3 MiB, for processes that accept)
+
+        try:
+            return jsonschema_rs.Draft202012Validator(
+                dict(self._schema),
+                mask=_MASK,
+                offline=True,
+                validate_formats=False,
+                pattern_options=jsonschema_rs.RegexOptions(),
+            )
+        except ValueError as fault:
+            raise Invalid(f"the schema is not valid: {_first_line(str(fault))}") from None
 
 
 def properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:

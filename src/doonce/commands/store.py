@@ -89,8 +89,7 @@ def accept(acceptances: Sequence[Acceptance]) -> Txn[list[Admission]]:
     After a lost response the same call finds its own nonce and answers as before.
     """
     current = yield from principals.fence(acceptance.pins.principal_id for acceptance in acceptances)
-    held = yield from lane_store.make_and_lock(_lane_policies(acceptances))
-    now_us = yield from clock()
+    held, now_us = yield from lane_store.make_and_lock_then_clock(_lane_policies(acceptances))
     stale = {a.handoff.key for a in acceptances if current.get(a.pins.principal_id) != a.pins.generation}
     rows = [
         _handoff_row(a.handoff, a.nonce, a.receipt_id, None, now_us, GENERATION_ENDED)
@@ -110,7 +109,7 @@ def accept(acceptances: Sequence[Acceptance]) -> Txn[list[Admission]]:
         and not stored[a.handoff.key].applied
     ]
     yield from insert_many(command, COMMAND_COLUMNS, [_command_row(a, now_us) for a in fresh])
-    yield from work.insert([_work_of(a) for a in fresh], held)
+    yield from work.insert([_work_of(a) for a in fresh], held, now_us)
     yield from lane_store.save(held.values())
     yield from _quarantine([a.handoff for a in acceptances], admissions, now_us)
     return admissions
@@ -185,7 +184,8 @@ def end(ends: Sequence[NewEnd], now_us: int) -> Txn[None]:
                 done=LEFT if one.asked_for else None,
             )
             for one in ends
-        ]
+        ],
+        now_us=now_us,
     )
 
 

@@ -41,8 +41,8 @@ T = TypeVar("T")
 CLOCK = "SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared({:d})"
 LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock({:d})"
-NOTIFY = "SELECT pg_notify($1, topic) FROM unnest($2::text[]) AS topic"
 CHANNEL = "doonce_wake"
+NOTIFY = "SELECT pg_notify('doonce_wake', topic) FROM unnest($1::text[]) AS topic"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNKNOWN_AT_COMMIT = ("57P", "08", "XX", "58")
 CONNECTION_STATES = ("08", "57P", "53", "25006")
@@ -107,6 +107,8 @@ class PostgresqlDriver:
         self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
         self._array_encoders: dict[tuple[str, tuple[str, ...]], list[Callable[[Sequence[Any]], Any]]] = {}
         self._listener: asyncpg.Connection[Any] | None = None
+        self._servers: set[int] = set()
+        """The server processes of this driver's connections: what they notify was heard here at its commit."""
         self._closed = False
         self.admit: Callable[[asyncpg.Connection[Any]], Awaitable[None]] | None = None
         """Looks at each new connection before its first transaction, and may refuse it (PROTOCOL S1, S2)."""
@@ -168,6 +170,8 @@ class PostgresqlDriver:
             result = stop.value
             if call is None:
                 return result  # it asked for nothing
+            if posted.topics:
+                posted.writes.append(Write(NOTIFY, [posted.topics], "", frozenset()))
             if posted.writes:
                 await self._ask(self._send(connection, posted))
         finally:
@@ -177,8 +181,11 @@ class PostgresqlDriver:
 
     async def _step(self, connection: PooledConnection, call: Any, posted: Posted) -> Any:
         """Carry out one call; a write without rows is only posted, and sent with the others before the next answer."""
+        if isinstance(call, Notify):
+            posted.topics.extend(call.topics)
+            return None
         write = self._write(call)
-        if posted.writes and (write is None or not posted.admits(write)):
+        if posted.writes and not (_overtakes(call, posted) if write is None else posted.admits(write)):
             await self._send(connection, posted)
         if write is None:
             return await self._carry_out(connection, call)
@@ -224,9 +231,6 @@ class PostgresqlDriver:
         if isinstance(call, LockNames):
             await connection.raw.execute("; ".join(lock_texts(call)))
             return None
-        if isinstance(call, Notify):
-            await connection.fetch(NOTIFY, CHANNEL, list(call.topics))
-            return None
         raise TypeError(f"not a statement: {call!r}")
 
     async def _commit(self, connection: PooledConnection) -> None:
@@ -262,7 +266,11 @@ class PostgresqlDriver:
             connection = self._idle.pop()
             if not connection.raw.is_closed():
                 return connection
-        return PooledConnection(await self._connect())
+        raw = await self._connect()
+        server = raw.get_server_pid()
+        self._servers.add(server)
+        raw.add_termination_listener(lambda _: self._servers.discard(server))
+        return PooledConnection(raw)
 
     def _release(self, connection: PooledConnection) -> None:
         if self._closed:
@@ -316,10 +324,15 @@ class PostgresqlDriver:
         return raw
 
     async def listen(self, wake: Callable[[str], None]) -> None:
-        """Call `wake(topic)` for each hint from any process; a lost listener only costs polling."""
+        """Call `wake(topic)` for each hint from another process; a lost listener only costs polling."""
+
+        def heard(_: object, server: int, __: object, topic: object) -> None:
+            if server not in self._servers:
+                wake(str(topic))
+
         if self._listener is None or self._listener.is_closed():
             self._listener = await self._connect()
-            await self._listener.add_listener(CHANNEL, lambda *event: wake(str(event[3])))
+            await self._listener.add_listener(CHANNEL, heard)
 
     async def close(self) -> None:
         """Close idle connections; those in use close when their transaction ends."""
@@ -335,11 +348,13 @@ class PostgresqlDriver:
 
 def refuse_write(call: Any) -> None:
     """A read asks and locks nothing; raises `TypeError` for anything else, which is a fault of ours."""
-    if isinstance(call, ReadClock):
-        return
-    text = call.statement.postgresql.text if isinstance(call, Fetch) else ""
-    if not text.startswith("SELECT") or " FOR UPDATE" in text or " FOR SHARE" in text:
+    if not (isinstance(call, ReadClock) or (isinstance(call, Fetch) and call.statement.postgresql.plain)):
         raise TypeError(f"a read may not write or lock: {call!r}")
+
+
+def _overtakes(call: Any, posted: Posted) -> bool:
+    """Whether a question may be asked before what has gathered is sent."""
+    return isinstance(call, Fetch) and posted.lets_pass(call.statement.postgresql)
 
 
 def opening(first: Any) -> str:

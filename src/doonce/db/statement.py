@@ -139,12 +139,14 @@ class Compiled:
     """SQL text of one dialect and the source of each of its positional parameters.
 
     `writes`: the table that it changes, if it changes one and answers no rows. `touches`: every table it names.
+    `plain`: it reads, and locks nothing.
     """
 
     text: str
     slots: tuple[Slot, ...]
     writes: str | None = None
     touches: frozenset[str] = frozenset()
+    plain: bool = False
 
     def arguments(self, params: Params) -> list[Any]:
         """The positional arguments for a driver."""
@@ -246,7 +248,9 @@ def _compile(build: Build, name: DialectName) -> Compiled:
     constants = {key: value for key, value in compiled.params.items() if value is not None}
     slots = [_slot(key, dialect.batches, constants) for key in _positions(compiled)]
     touches = frozenset(part.name for part in visitors.iterate(statement) if isinstance(part, sa.Table))
-    return Compiled(" ".join(compiled.string.split()), tuple(slots), _written(statement), touches)
+    text = " ".join(compiled.string.split())
+    plain = text.startswith("SELECT") and " FOR UPDATE" not in text and " FOR SHARE" not in text
+    return Compiled(text, tuple(slots), _written(statement), touches, plain)
 
 
 def _written(statement: sa.sql.ClauseElement) -> str | None:

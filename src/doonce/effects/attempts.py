@@ -11,7 +11,7 @@ from doonce.catalog.model import Outcome
 from doonce.commands.model import Command
 from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, fetch
+from doonce.db.transaction import Txn, clock, fetch, fetch_then_clock
 from doonce.effects.model import Attempt, AttemptKind, AttemptState, Evidence, EvidenceKind
 from doonce.effects.tables import attempt_evidence, effect_attempt
 from doonce.work.model import Claimed
@@ -75,6 +75,15 @@ def lock_attempts(ids: Iterable[str]) -> Txn[dict[str, Attempt]]:
         return {}
     rows = yield from fetch(LOCK_ATTEMPTS, ids=[(attempt_id,) for attempt_id in wanted])
     return {row[0]: read_attempt(row) for row in rows}
+
+
+def lock_attempts_then_clock(ids: Iterable[str]) -> Txn[tuple[dict[str, Attempt], int]]:
+    """The same, and the time after the last lock (PROTOCOL T3)."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}, (yield from clock())
+    rows, now_us = yield from fetch_then_clock(LOCK_ATTEMPTS, ids=[(attempt_id,) for attempt_id in wanted])
+    return {row[0]: read_attempt(row) for row in rows}, now_us
 
 
 def attempts_of(subject_ids: Iterable[str]) -> Txn[dict[str, list[Attempt]]]:

@@ -14,8 +14,8 @@ from doonce.commands import store as commands
 from doonce.commands.model import Command, NewEnd
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, clock, fetch
-from doonce.effects.attempts import lock_attempts
+from doonce.db.transaction import Txn, fetch
+from doonce.effects.attempts import lock_attempts_then_clock
 from doonce.effects.model import Attempt, AttemptState, Ending, NextStep, Terms, Unresolved, next_step
 from doonce.effects.tables import effect_attempt
 from doonce.ownership import store as ownership
@@ -86,9 +86,8 @@ def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]
     claims = [row.claimed for row in rows]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
     held = yield from lane_store.lock(settle.lanes_of(claims))
-    items = yield from work.lock_items(claimed.item.id for claimed in claims)
-    attempts = yield from lock_attempts(row.attempt_id for row in rows)
-    now_us = yield from clock()
+    items = yield from work.lock_claimed(claims)
+    attempts, now_us = yield from lock_attempts_then_clock(row.attempt_id for row in rows)
     results: list[tuple[Finished, NextStep | None]] = []
     steps: list[tuple[Finish, NextStep]] = []
     for row in rows:
@@ -187,7 +186,7 @@ def _follow(steps: Sequence[tuple[Finish, NextStep]], now_us: int) -> Txn[None]:
             follow.append(_about(attempt_id, row.command, Family.COMPLETION, done))
     if ends:
         yield from commands.end(ends, now_us)
-    yield from work.insert(follow)
+    yield from work.insert(follow, now_us=now_us)
 
 
 def _about(attempt_id: str, command: Command, family: Family, done: str | None = None) -> NewItem:

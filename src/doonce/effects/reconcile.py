@@ -135,7 +135,7 @@ class PrepareProbe(Record, frozen=True):
 def prepare_probe(row: PrepareProbe) -> Txn[bool]:
     """Journal a `prepared` probe under the live claim; False when the claim is stale. A rerun finds its own."""
     owners = yield from ownership.fence([row.claimed.item.family])
-    items = yield from work.lock_items([row.claimed.item.id])
+    items = yield from work.lock_claimed([row.claimed])
     before = (yield from attempts_of([row.claimed.item.subject_id]))[row.claimed.item.subject_id]
     now_us = yield from clock()
     owner = owners.get(row.claimed.item.family)

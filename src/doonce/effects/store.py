@@ -25,6 +25,7 @@ from doonce.effects.attempts import (
     attempts_of,
     evidence_of,
     lock_attempts,
+    lock_attempts_then_clock,
 )
 from doonce.effects.model import (
     Attempt,
@@ -113,7 +114,7 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
     evidence = yield from evidence_of(attempt.id for attempt in open_attempts.values())
     lineage = yield from _lineage(c.item.id for c in claimed if c.item.predecessor is not None)
     lossy_at = yield from incarnation.last_lossy()
-    now_us = yield from clock()
+    now_us = claimed[0].lease_until - request.claim.lease_us  # when the claim's last lock was had
     starts: list[Start] = []
     rows: list[tuple[Any, ...]] = []
     for c, attempt_id in zip(claimed, request.attempt_ids, strict=False):
@@ -195,10 +196,9 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
     owners = yield from ownership.fence(r.claimed.item.family for r in requests)
     generations = yield from principals.fence(r.principal_id for r in requests)
     linked = yield from links.share(r.link_id for r in requests if r.link_id is not None)
-    items = yield from work.lock_items(r.claimed.item.id for r in requests)
+    items = yield from work.lock_claimed(r.claimed for r in requests)
     before = {r.lineage.attempt_id for r in requests if r.lineage is not None}
-    attempts = yield from lock_attempts({r.attempt_id for r in requests} | before)
-    now_us = yield from clock()
+    attempts, now_us = yield from lock_attempts_then_clock({r.attempt_id for r in requests} | before)
     results: list[MarkResult] = []
     marks: list[tuple[str, str, int, str]] = []
     leases: list[tuple[str, int]] = []

@@ -24,7 +24,7 @@ from doonce.ownership.model import Ownership
 from doonce.work import lanes as lane_store
 from doonce.work import settle
 from doonce.work import store as work
-from doonce.work.items import lock_items_then_clock
+from doonce.work.items import lock_claimed_then_clock
 from doonce.work.model import Claimed, LanePolicy, NewItem, Settled, Settlement
 
 EVENT_COLUMNS = tuple(column.name for column in event.c)
@@ -122,7 +122,7 @@ def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
         settle.lanes_of(claims), LanePolicy.PASS
     )  # they are there, with a policy of their own
     held = yield from lane_store.make_and_lock(mine | work.lane_policies(wanted))
-    items, now_us = yield from lock_items_then_clock(claimed.item.id for claimed in claims)
+    items, now_us = yield from lock_claimed_then_clock(claims)
     allowed = [one for one in derivations if _may_finish(owners, one)]
     outcomes = yield from settle.apply([one.settlement for one in allowed], items, held, now_us)
     settled = dict(zip([one.settlement.claimed.item.id for one in allowed], outcomes, strict=True))
@@ -133,7 +133,8 @@ def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     ]
     new = yield from _make([one for one, _ in ours], now_us)
     fresh = [made for one, outcome in ours if outcome is Settled.DONE for made in one.events]
-    yield from work.insert([made.work for made in fresh if made.id in new and made.work is not None], held)
+    handed = [made.work for made in fresh if made.id in new and made.work is not None]
+    yield from work.insert(handed, held, now_us)
     yield from lane_store.save(held.values())
     deleted = {made.gone for made in fresh if made.id in new and made.gone in linked}
     yield from links.move(

@@ -90,7 +90,7 @@ def receive(arrivals: Sequence[Arrival]) -> Txn[list[Receipt]]:
         if fate is Fate.RECEIVED and not known[a.identity].applied
     ]
     yield from insert_many(ingress_receipt, RECEIPT_COLUMNS, [_receipt_row(a, now_us) for a in fresh])
-    yield from work.insert([_work_of(a) for a in fresh])
+    yield from work.insert([_work_of(a) for a in fresh], now_us=now_us)
     odd = [a for a, fate in zip(arrivals, fates, strict=True) if fate is Fate.QUARANTINED]
     kept = yield from _quarantine(odd, now_us)
     return [

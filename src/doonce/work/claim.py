@@ -14,20 +14,21 @@ import msgspec
 import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
-from doonce.db.statement import Dialect, DialectName, Statement
+from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
+from doonce.work import leases
 from doonce.work.items import (
     PLAIN_ITEMS,
     ReadyKey,
     ReadyRow,
     add_ready,
     drop_ready,
-    lease_ready,
+    lock_claimed_then_clock,
     lock_free_items_then_clock,
     lock_items,
-    lock_items_then_clock,
+    now_expression,
     ready_row,
 )
 from doonce.work.lanes import Lane
@@ -35,19 +36,6 @@ from doonce.work.model import Claimed, ClaimVerdict, Item, Scope, Shelf, State, 
 from doonce.work.tables import work_claimer, work_item, work_ready
 
 CLAIMER_COLUMNS = tuple(column.name for column in work_claimer.c)
-
-
-def now_expression(dialect: Dialect) -> sa.ColumnElement[int]:
-    """The database's time inside a statement: for finding candidates only, never for a fence (PROTOCOL T3)."""
-    if dialect.name is DialectName.POSTGRESQL:
-        return sa.literal_column(
-            "(date_part('epoch', statement_timestamp()) * 1000000)::bigint", sa.BigInteger()
-        )
-    if dialect.name is DialectName.MYSQL:
-        return sa.literal_column("CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)", sa.BigInteger())
-    return sa.literal_column(
-        "(SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1)", sa.BigInteger()
-    )
 
 
 def _candidates(dialect: Dialect) -> sa.Select[Any]:
@@ -147,7 +135,8 @@ class ClaimRequest:
 
     `scopes`: exactly what this worker may act for, in the order to look; empty claims nothing. `owner`: this process,
     with one claim of a family at a time. `alone`: the process runs nothing else, so it may take one item from the shelf
-    of suspects.
+    of suspects. `recalls`: leases of the family that are over are looked for first; a worker that claims many times a
+    second need not ask each time.
     """
 
     family: str
@@ -159,6 +148,7 @@ class ClaimRequest:
     lease_us: int
     expiries_max: int
     alone: bool = False
+    recalls: bool = True
 
 
 def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
@@ -174,6 +164,8 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     before = yield from _lock_claimer_row(request)
     if before["token"] == request.token:
         return (yield from _claimed_before(request, before))
+    if request.recalls:
+        yield from leases.recall(request.family)
     candidates = yield from _find(request)
     if not candidates:
         return []
@@ -188,10 +180,7 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     yield from drop_ready(plan.dropped)
     yield from add_ready(plan.moved)
     until_us = now_us + request.lease_us
-    return [
-        Claimed(item, request.token, owner.epoch, until_us, until_us + 1, poison)
-        for item, _, poison in plan.taken
-    ]
+    return [Claimed(item, request.token, owner.epoch, until_us, poison) for item, _, poison in plan.taken]
 
 
 def _take_them(request: ClaimRequest, plan: _ClaimPlan, epoch: int, now_us: int) -> Txn[None]:
@@ -215,7 +204,9 @@ def _take_them(request: ClaimRequest, plan: _ClaimPlan, epoch: int, now_us: int)
         new_items=msgspec.json.encode([(item.id, poison) for item, _, poison in plan.taken]).decode(),
         now_us=now_us,
     )
-    yield from lease_ready(plan.leased, now_us + request.lease_us + 1)
+    yield from leases.keep(
+        request.family, request.token, (item.id for item, _, _ in plan.taken), now_us + request.lease_us
+    )
 
 
 def _lock_claimer_row(request: ClaimRequest) -> Txn[Row]:
@@ -232,7 +223,7 @@ def _claimed_before(request: ClaimRequest, before: Row) -> Txn[list[Claimed]]:
     taken: list[tuple[str, bool]] = msgspec.json.decode(before["items"])
     items = yield from lock_items(item_id for item_id, _ in taken)
     return [
-        Claimed(item, request.token, item.ownership_epoch, item.lease_until, item.lease_until + 1, poison)
+        Claimed(item, request.token, item.ownership_epoch, item.lease_until, poison)
         for item_id, poison in taken
         if (item := items.get(item_id)) is not None
         and item.state is State.PROCESSING
@@ -260,10 +251,9 @@ def _find(request: ClaimRequest) -> Txn[list[Row]]:
 
 @dataclass(slots=True)
 class _ClaimPlan:
-    """What a claim writes: the items that it takes, with their hints, and hints of others that go or move."""
+    """What a claim writes: the items that it takes, and the hints that go or move."""
 
     taken: list[tuple[Item, int, bool]] = field(default_factory=list)
-    leased: list[ReadyKey] = field(default_factory=list)
     dropped: list[ReadyKey] = field(default_factory=list)
     moved: list[ReadyRow] = field(default_factory=list)
 
@@ -297,8 +287,8 @@ def _plan(
             if row[5] in gone:
                 plan.dropped.append(key)
             continue  # another transaction holds the item; its ready row stays for the next look
+        plan.dropped.append(key)
         if item.id in seen:
-            plan.dropped.append(key)
             continue
         seen.add(item.id)
         verdict, due = judge_claim(item, now_us, alone=request.alone, expiries_max=request.expiries_max)
@@ -306,9 +296,7 @@ def _plan(
         if takes and _lanes_admit(item, held, now_us, plan):
             expired = item.state is State.PROCESSING
             plan.taken.append((item, item.expiries + int(expired), verdict is ClaimVerdict.TAKE_POISON))
-            plan.leased.append(key)
             continue
-        plan.dropped.append(key)
         if verdict is ClaimVerdict.LATER:
             plan.moved.append(ready_row(item, Shelf.OPEN, due))
         elif verdict is ClaimVerdict.SHELVE:
@@ -355,7 +343,7 @@ class RenewRequest:
 def renew(requests: Sequence[RenewRequest]) -> Txn[list[int | None]]:
     """Extend live leases; each gets its new end, or None when it is stale. Strictly advances (PROTOCOL C3)."""
     owners = yield from ownership.fence(request.claimed.item.family for request in requests)
-    items, now_us = yield from lock_items_then_clock(request.claimed.item.id for request in requests)
+    items, now_us = yield from lock_claimed_then_clock(request.claimed for request in requests)
     ends: list[int | None] = []
     leases: list[tuple[str, int]] = []
     for request in requests:

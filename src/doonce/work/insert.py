@@ -22,12 +22,15 @@ NEW_COLUMNS = (
 )  # fmt: skip
 
 
-def insert(items: Sequence[NewItem], locked: dict[str, Lane] | None = None) -> Txn[None]:
+def insert(
+    items: Sequence[NewItem], locked: dict[str, Lane] | None = None, now_us: int | None = None
+) -> Txn[None]:
     """Insert work and make ready what may run. Positions are drawn under the lanes' locks (PROTOCOL L1, L2).
 
     For transactions whose own facts say that these items are new, and that have fenced ownership where they must.
     `locked` are lanes that the transaction already holds, and saves; any others named by the items are locked and saved
-    here, so a caller that holds later locks must have locked all of them before.
+    here, so a caller that holds later locks must have locked all of them before. `now_us`: the time that the caller has
+    read after its last lock.
     """
     if not items:
         return
@@ -36,7 +39,8 @@ def insert(items: Sequence[NewItem], locked: dict[str, Lane] | None = None) -> T
     if policies:
         held |= yield from lane_store.make_and_lock(policies)
     taken = yield from lane_store.entries_at(_inheritable(items, held))
-    now_us = yield from clock()
+    if policies or now_us is None:
+        now_us = yield from clock()
     placing = _Placing(held, taken, now_us)
     rows = [_new_row(item, *placing.place(item), now_us) for item in items]
     mine = [lane for lane in held.values() if locked is None or lane.lane not in locked]

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Batch, Dialect, DialectName, Statement
 from doonce.db.transaction import Txn, clock, fetch, fetch_then_clock, fetch_then_steady_clock, insert_many
-from doonce.work.model import Item, Scope, Shelf, State
+from doonce.work.model import Claimed, Item, Scope, Shelf, State
 from doonce.work.tables import work_item, work_ready
 
 READ_COLUMNS = (
@@ -24,19 +24,39 @@ READ_COLUMNS = (
     "lease_token", "lease_until", "ownership_epoch", "cancel_requested", "predecessor",
 )  # fmt: skip
 
+MOVING_COLUMNS = ("id", *READ_COLUMNS[READ_COLUMNS.index("state") : READ_COLUMNS.index("predecessor")])
+"""What may change after an item is made: all that the holder of a claim has to read again."""
+
 READY_COLUMNS = tuple(column.name for column in work_ready.c)
 ReadyKey = tuple[str, int, str, str, int, str]
 ReadyRow = tuple[str, int, str, str, int, str, str | None, str | None]
 READY_KEY = ("family", "shelf", "org", "installation", "due", "item_id")
 
 
+def now_expression(dialect: Dialect) -> sa.ColumnElement[int]:
+    """The database's time inside a statement: for finding candidates only, never for a fence (PROTOCOL T3)."""
+    if dialect.name is DialectName.POSTGRESQL:
+        return sa.literal_column(
+            "(date_part('epoch', statement_timestamp()) * 1000000)::bigint", sa.BigInteger()
+        )
+    if dialect.name is DialectName.MYSQL:
+        return sa.literal_column("CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)", sa.BigInteger())
+    return sa.literal_column(
+        "(SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1)", sa.BigInteger()
+    )
+
+
 def _lock_items(dialect: Dialect, *, skip_locked: bool) -> sa.Select[Any]:
     return _plain_items(dialect).order_by(work_item.c.id).with_for_update(skip_locked=skip_locked)
 
 
-def _plain_items(dialect: Dialect) -> sa.Select[Any]:
+def _lock_claimed(dialect: Dialect) -> sa.Select[Any]:
+    return _plain_items(dialect, MOVING_COLUMNS).order_by(work_item.c.id).with_for_update()
+
+
+def _plain_items(dialect: Dialect, columns: tuple[str, ...] = READ_COLUMNS) -> sa.Select[Any]:
     ids = dialect.batch("ids", id=IDENTITY)
-    return sa.select(*[work_item.c[name] for name in READ_COLUMNS]).where(
+    return sa.select(*[work_item.c[name] for name in columns]).where(
         work_item.c.id.in_(sa.select(ids.c.id).select_from(ids.source))
     )
 
@@ -57,20 +77,11 @@ def _drop_ready(dialect: Dialect) -> sa.Delete:
     )
 
 
-def _lease_ready(dialect: Dialect) -> sa.Update:
-    keys = _ready_keys(dialect)
-    return (
-        sa.update(work_ready)
-        .where(*[work_ready.c[name] == keys.c[name] for name in READY_KEY])
-        .values(shelf=Shelf.OPEN.value, due=sa.bindparam("lease_ends", type_=MICROSECONDS))
-    )
-
-
 PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
 LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
+LOCK_CLAIMED = Statement("work.lock_claimed", _lock_claimed)
 LOCK_FREE_ITEMS = Statement("work.lock_free_items", lambda dialect: _lock_items(dialect, skip_locked=True))
 DROP_READY = Statement("work.drop_ready", _drop_ready)
-LEASE_READY = Statement("work.lease_ready", _lease_ready)
 
 
 _STATES = {state.value: state for state in State}
@@ -85,6 +96,17 @@ def read_item(row: Iterable[Any]) -> Item:
     )  # type: ignore[call-arg]  # the slices are as long as READ_COLUMNS says
 
 
+def _moved(item: Item, row: Iterable[Any]) -> Item:
+    """An item with what has changed since it was claimed, from a row that has `MOVING_COLUMNS`, in their order."""
+    v = tuple(row)
+    counts, lease = v[2:10], v[11:15]
+    return Item(  # type: ignore[call-arg]  # the slices are as long as MOVING_COLUMNS says
+        item.id, item.family, item.scope, item.subject_kind, item.subject_id, item.view_digest,
+        item.capability_version, item.source_lane, item.source_position, item.target_lane, item.target_position,
+        _STATES[v[1]], *counts, v[10] == 1, *lease, v[15] == 1, item.predecessor,
+    )  # fmt: skip
+
+
 def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
     """Lock these items in order of their ids; a missing one is absent from the result."""
     wanted = sorted(set(ids))
@@ -92,6 +114,24 @@ def lock_items(ids: Iterable[str]) -> Txn[dict[str, Item]]:
         return {}
     rows = yield from fetch(LOCK_ITEMS, ids=[(item_id,) for item_id in wanted])
     return {row[0]: read_item(row) for row in rows}
+
+
+def lock_claimed(claims: Iterable[Claimed]) -> Txn[dict[str, Item]]:
+    """Lock the items of these claims in order of their ids, and read again what may have changed of them."""
+    known = {claimed.item.id: claimed.item for claimed in claims}
+    if not known:
+        return {}
+    rows = yield from fetch(LOCK_CLAIMED, ids=[(item_id,) for item_id in sorted(known)])
+    return {row[0]: _moved(known[row[0]], row) for row in rows}
+
+
+def lock_claimed_then_clock(claims: Iterable[Claimed]) -> Txn[tuple[dict[str, Item], int]]:
+    """The same, and the time after the last lock (PROTOCOL T3)."""
+    known = {claimed.item.id: claimed.item for claimed in claims}
+    if not known:
+        return {}, (yield from clock())
+    rows, now_us = yield from fetch_then_clock(LOCK_CLAIMED, ids=[(item_id,) for item_id in sorted(known)])
+    return {row[0]: _moved(known[row[0]], row) for row in rows}, now_us
 
 
 def lock_items_then_clock(ids: Iterable[str]) -> Txn[tuple[dict[str, Item], int]]:
@@ -115,14 +155,12 @@ def topic(family: str) -> str:
     return f"work:{family}"
 
 
-def ready_key(item: Item, shelf: Shelf, due: int) -> ReadyKey:
-    """The key of an item's hint at one time."""
-    return (item.family, shelf.value, item.scope.org, item.scope.installation, due, item.id)
-
-
 def ready_row(item: Item, shelf: Shelf, due: int) -> ReadyRow:
     """An item's hint at one time. It names the lanes, so that a claim can lock them before the item."""
-    return (*ready_key(item, shelf, due), item.source_lane, item.target_lane)
+    scope = item.scope
+    return (
+        item.family, shelf.value, scope.org, scope.installation, due, item.id, item.source_lane, item.target_lane,
+    )  # fmt: skip
 
 
 def add_ready(rows: Iterable[ReadyRow]) -> Txn[None]:
@@ -133,7 +171,7 @@ def add_ready(rows: Iterable[ReadyRow]) -> Txn[None]:
 
 
 def drop_ready(keys: Iterable[ReadyKey]) -> Txn[None]:
-    """Take away hints that this transaction has locked, or that are not due yet, so that no claimer looks at them.
+    """Take away hints that this transaction has locked.
 
     Others are left to the claimer who meets them. Waiting for a hint that a claimer has locked could be a deadlock: he
     may be waiting for a lane that this transaction holds.
@@ -141,14 +179,3 @@ def drop_ready(keys: Iterable[ReadyKey]) -> Txn[None]:
     listed = list(keys)
     if listed:
         yield from fetch(DROP_READY, keys=listed)
-
-
-def lease_ready(keys: Iterable[ReadyKey], lease_ends: int) -> Txn[None]:
-    """Move locked hints of items that are taken to the first moment at which their lease is over.
-
-    One update costs the server less than a row less and a row more. No other hint of these items can be there: only a
-    claim makes hints for that moment, and it holds the item.
-    """
-    listed = list(keys)
-    if listed:
-        yield from fetch(LEASE_READY, keys=listed, lease_ends=lease_ends)

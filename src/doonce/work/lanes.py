@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Row, Txn, fetch, insert_many, notify
+from doonce.db.transaction import Row, Txn, clock, fetch, fetch_then_clock, insert_many, notify
 from doonce.work.items import ReadyRow, add_ready, topic
 from doonce.work.model import WAITING, LanePolicy, Shelf, State
 from doonce.work.tables import work_item, work_lane, work_lane_entry
@@ -169,29 +169,43 @@ def lock(names: Iterable[str | None]) -> Txn[dict[str, Lane]]:
     if not wanted:
         return {}
     rows = yield from fetch(LOCK, lanes=[(name,) for name in wanted])
-    return {
-        row["lane"]: Lane(
-            lane=row["lane"],
-            policy=LanePolicy(row["policy"]),
-            tail=row["tail"],
-            holder=row["holder"],
-            hold_until=row["hold_until"],
-            nominee=row["nominee"],
-            nominee_due=row["nominee_due"],
-        )
-        for row in rows
-    }
+    return {row["lane"]: _lane(row) for row in rows}
+
+
+def _lane(row: Row) -> Lane:
+    return Lane(
+        lane=row["lane"],
+        policy=LanePolicy(row["policy"]),
+        tail=row["tail"],
+        holder=row["holder"],
+        hold_until=row["hold_until"],
+        nominee=row["nominee"],
+        nominee_due=row["nominee_due"],
+    )
 
 
 def make_and_lock(policies: dict[str, LanePolicy]) -> Txn[dict[str, Lane]]:
     """Lock these lanes, making those that do not exist yet. A lane keeps the policy it was made with."""
+    yield from _make(policies)
+    return (yield from lock(policies))
+
+
+def make_and_lock_then_clock(policies: dict[str, LanePolicy]) -> Txn[tuple[dict[str, Lane], int]]:
+    """The same, and the time after the last lock (PROTOCOL T3)."""
+    yield from _make(policies)
+    if not policies:
+        return {}, (yield from clock())
+    rows, now_us = yield from fetch_then_clock(LOCK, lanes=[(name,) for name in sorted(policies)])
+    return {row["lane"]: _lane(row) for row in rows}, now_us
+
+
+def _make(policies: dict[str, LanePolicy]) -> Txn[None]:
     yield from insert_many(
         work_lane,
         LANE_COLUMNS,
         [(name, policies[name].value, 0, None, 0, None, 0) for name in sorted(policies)],
         skip_conflicts=True,
     )
-    return (yield from lock(policies))
 
 
 def save(lanes: Iterable[Lane]) -> Txn[None]:

@@ -164,7 +164,6 @@ class Claimed(Record, frozen=True):
     token: str
     epoch: int
     lease_until: int
-    ready_due: int
     poison: bool
     """It was claimed alone and its lease still ran out: settle what is open, then dead-letter it."""
 

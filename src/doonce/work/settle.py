@@ -22,10 +22,9 @@ from doonce.work.items import (
     PLAIN_ITEMS,
     ReadyRow,
     add_ready,
-    drop_ready,
+    lock_claimed_then_clock,
     lock_items_then_clock,
     read_item,
-    ready_key,
     ready_row,
     topic,
 )
@@ -61,6 +60,23 @@ def _settle(dialect: Dialect) -> sa.Update:
             alone=0,
             updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
             **{name: ends.c[name] for name in kinds},
+        )
+    )
+
+
+def _succeed(dialect: Dialect) -> sa.Update:
+    ends = dialect.batch("ends", id=IDENTITY, summary=IDENTITY)
+    return (
+        sa.update(work_item)
+        .where(work_item.c.id == ends.c.id)
+        .values(
+            state=sa.literal_column(f"'{State.SUCCEEDED.value}'"),
+            expiries=sa.literal_column("0"),
+            alone=sa.literal_column("0"),
+            failure_class=sa.null(),
+            summary=ends.c.summary,
+            finished_at=sa.bindparam("now_us", type_=MICROSECONDS),
+            updated_at=sa.bindparam("now_us", type_=MICROSECONDS),
         )
     )
 
@@ -118,6 +134,7 @@ def _note(dialect: Dialect) -> sa.Update:
 
 NOTE = Statement("work.note", _note)
 SETTLE = Statement("work.settle", _settle)
+SUCCEED = Statement("work.succeed", _succeed)
 COUNT_DISPATCH = Statement("work.count_dispatch", _count_dispatch)
 REQUEST_CANCEL = Statement("work.request_cancel", _request_cancel)
 ADVANCE = Statement("work.advance", _advance)
@@ -146,12 +163,14 @@ def apply(
     if not done:
         return outcomes
     left = _leave_lanes(done, items, held, now_us)
-    yield from fetch(SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in done], now_us=now_us)
-    yield from drop_ready(
-        ready_key(s.claimed.item, Shelf.OPEN, s.claimed.ready_due)
-        for s in done
-        if s.claimed.ready_due > now_us
-    )
+    plain = [s for s in done if _plainly_succeeds(s)]
+    others = [s for s in done if not _plainly_succeeds(s)]
+    if plain:
+        yield from fetch(SUCCEED, ends=[(s.claimed.item.id, s.summary) for s in plain], now_us=now_us)
+    if others:
+        yield from fetch(
+            SETTLE, ends=[_end(items[s.claimed.item.id], s, now_us) for s in others], now_us=now_us
+        )
     yield from lane_store.drop_entries(left.gone)
     yield from lane_store.set_entries(left.waiting)
     yield from add_ready(left.ready)
@@ -165,7 +184,7 @@ def settle(settlements: Sequence[Settlement], deployment: str) -> Txn[list[Settl
     claims = [s.claimed for s in settlements]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
     held = yield from lane_store.lock(lanes_of(claims))
-    items, now_us = yield from lock_items_then_clock(claimed.item.id for claimed in claims)
+    items, now_us = yield from lock_claimed_then_clock(claims)
     allowed = [
         s
         for s in settlements
@@ -196,6 +215,12 @@ def _end(item: Item, settlement: Settlement, now_us: int) -> tuple[Any, ...]:
         settlement.summary,
         now_us if state in TERMINAL else None,
     )
+
+
+def _plainly_succeeds(settlement: Settlement) -> bool:
+    """Most do, and then all but two columns are the same for all of them."""
+    plain = not (settlement.failed or settlement.for_vanished or settlement.failure_class)
+    return plain and settlement.event is Event.SUCCEED
 
 
 def _reports_no_end(settlement: Settlement) -> bool:

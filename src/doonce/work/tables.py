@@ -93,7 +93,18 @@ work_ready = sa.Table(
     sqlite_with_rowid=False,
     info={HINTS: True},
 )
-"""Hints: look at this item at this time. An item under a lease has its hint at the lease's end."""
+"""Hints: look at this item at this time. An item under a lease has none until the lease is over."""
+
+work_lease = sa.Table(
+    "work_lease",
+    metadata,
+    sa.Column("token", IDENTITY, primary_key=True),
+    sa.Column("family", IDENTITY, nullable=False),
+    sa.Column("due", MICROSECONDS, nullable=False),
+    sa.Column("items", TEXT, nullable=False),
+    sa.Index("work_lease_due", "family", "due"),
+)
+"""Hints as well: look at the items of this claim when its lease is over."""
 
 work_lane = sa.Table(
     "work_lane",

@@ -226,6 +226,18 @@ async def test_notifications_reach_other_processes_listeners_after_the_commit(
     await listening.close()
 
 
+async def test_a_process_hears_its_own_hints_once_at_their_commit(postgresql: NoteDatabase) -> None:
+    other = open_database(postgresql.url)
+    await postgresql.database.listen()
+    await postgresql.database.transact(tell, "work:effect")
+    assert await postgresql.database.wakeups.wait("work:effect", 0)
+    await other.transact(tell, "work:event")
+    assert await postgresql.database.wakeups.wait("work:event", 10)
+    again = await postgresql.database.wakeups.wait("work:effect", 0)
+    assert not again, "the server told its listeners in the order of the commits"
+    await other.close()
+
+
 async def test_a_statement_whose_table_changed_under_it_is_prepared_again(postgresql: NoteDatabase) -> None:
     await postgresql.database.transact(put, [("a", 1)])
     star = statement("note.star", lambda dialect: sa.text("SELECT * FROM note"))

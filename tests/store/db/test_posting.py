@@ -1,14 +1,17 @@
 """Writes that answer no rows are sent together only where they cannot get in each other's way."""
 
+from typing import Any
+
 import asyncpg
 import pytest
 import sqlalchemy as sa
 from tests.store.db.notes import READ, SET, NoteDatabase, note, statement
 
+from doonce.db.database import open_database
 from doonce.db.faults import RefusedData
 from doonce.db.posting import WRITES_MAX, Posted, Write, combined
-from doonce.db.statement import Dialect
-from doonce.db.transaction import Txn, clock, fetch, insert_many
+from doonce.db.statement import Compiled, Dialect
+from doonce.db.transaction import Txn, clock, fetch, insert_many, notify
 
 
 def _drop(dialect: Dialect) -> sa.Delete:
@@ -49,33 +52,91 @@ async def test_writes_at_the_end_are_sent_before_the_commit_and_their_refusal_ro
     assert await notes.rows() == [("a", 1)]
 
 
-@pytest.mark.postgresql
-async def test_writes_of_different_tables_go_as_one_statement(postgresql: NoteDatabase) -> None:
-    other = await postgresql.connect()
-    await other.execute("CREATE TABLE page (id text PRIMARY KEY, number bigint)")
-    page = sa.Table("page", sa.MetaData(), sa.Column("id", sa.Text()), sa.Column("number", sa.BigInteger()))
-    sent: list[str] = []
+@pytest.fixture
+async def page(postgresql: NoteDatabase) -> sa.Table:
+    """Another table beside the notes."""
+    connection = await postgresql.connect()
+    await connection.execute("CREATE TABLE page (id text PRIMARY KEY, number bigint)")
+    await connection.close()
+    return sa.Table("page", sa.MetaData(), sa.Column("id", sa.Text()), sa.Column("number", sa.BigInteger()))
 
+
+@pytest.fixture
+async def sent(postgresql: NoteDatabase) -> list[str]:
+    """The statements that the one connection is given, from now on."""
+    texts: list[str] = []
+    connection = await postgresql.database.driver._acquire()
+    fetching = connection.fetch
+
+    async def listening(text: str, *arguments: object) -> list[asyncpg.Record]:
+        texts.append(text)
+        return await fetching(text, *arguments)
+
+    connection.fetch = listening
+    postgresql.database.driver._release(connection)
+    return texts
+
+
+@pytest.mark.postgresql
+async def test_writes_of_different_tables_go_as_one_statement(
+    postgresql: NoteDatabase, page: sa.Table, sent: list[str]
+) -> None:
     def both() -> Txn[int]:
         yield from insert_many(note, ("id", "number"), [("a", 1)])
         yield from insert_many(page, ("id", "number"), [("b", 2)])
         return (yield from clock())
 
-    driver = postgresql.database.driver
-    connection = await driver._acquire()
-    fetching = connection.fetch
-
-    async def listening(text: str, *arguments: object) -> list[asyncpg.Record]:
-        sent.append(text)
-        return await fetching(text, *arguments)
-
-    connection.fetch = listening
-    driver._release(connection)
     await postgresql.database.transact(both)
     assert [text.split(" ", 1)[0] for text in sent] == ["WITH", "SELECT"]
-    assert await other.fetchval("SELECT number FROM page") == 2
+    assert await postgresql.database.read(_numbers, page) == [2]
     assert await postgresql.rows() == [("a", 1)]
-    await other.close()
+
+
+@pytest.mark.postgresql
+async def test_a_plain_read_of_another_table_goes_before_and_a_hint_with_the_last_write(
+    postgresql: NoteDatabase, page: sa.Table, sent: list[str]
+) -> None:
+    def work() -> Txn[tuple[list[int], list[int]]]:
+        yield from insert_many(note, ("id", "number"), [("a", 1)])
+        others = yield from _numbers(page)
+        yield from notify(["pages"])
+        yield from insert_many(page, ("id", "number"), [("b", 2)])
+        yield from notify(["notes"])
+        mine = yield from _numbers(page)
+        yield from fetch(SET, rows=[("a", 3)])
+        return others, mine
+
+    listening = open_database(postgresql.url)
+    await listening.listen()
+    assert await postgresql.database.transact(work) == ([], [2]), "what it wrote itself it sees"
+    assert [text.split(" ", 1)[0] for text in sent] == ["SELECT", "WITH", "SELECT", "WITH"]
+    assert "pg_notify" in sent[-1]
+    assert await listening.wakeups.wait("pages", 10)
+    assert await listening.wakeups.wait("notes", 10)
+    assert await postgresql.rows() == [("a", 3)]
+    await listening.close()
+
+
+def _numbers(table: sa.Table) -> Txn[list[int]]:
+    rows = yield from fetch(statement("page.numbers", lambda dialect: sa.select(table.c.number)))
+    return [row[0] for row in rows]
+
+
+def test_what_locks_or_reads_a_changed_table_does_not_overtake() -> None:
+    posted = Posted([write_of("a", "b")])
+    assert posted.lets_pass(_compiled(sa.select(C)))
+    assert posted.lets_pass(_compiled(sa.select(B))), "both only read b"
+    assert not posted.lets_pass(_compiled(sa.select(A)))
+    assert not posted.lets_pass(_compiled(sa.select(C).where(C.c.x.in_(sa.select(A.c.x)))))
+    assert not posted.lets_pass(_compiled(sa.select(C).with_for_update()))
+    assert not posted.lets_pass(_compiled(sa.select(C).with_for_update(read=True)))
+
+
+A, B, C = (sa.Table(name, sa.MetaData(), sa.Column("x", sa.Text())) for name in "abc")
+
+
+def _compiled(select: sa.Select[Any]) -> Compiled:
+    return statement("posting.read", lambda dialect: select).postgresql
 
 
 def write_of(table: str, *reads: str) -> Write:

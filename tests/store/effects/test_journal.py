@@ -40,7 +40,7 @@ from doonce.work import settle
 from doonce.work.lanes import lock as lock_lanes
 from doonce.work.model import State
 from doonce.work.store import PLAIN_ITEMS, lock_items, read_item
-from doonce.work.tables import work_item
+from doonce.work.tables import work_item, work_lease
 
 COMPLETIONS_OF = Statement(
     "test.completions_of",
@@ -52,14 +52,14 @@ EXPIRE = Statement("test.expire", lambda dialect: sa.update(work_item).values(le
 
 
 def expire() -> Txn[None]:
-    """Let every lease have run out, and make the ready rows due."""
+    """Let every lease have run out, so that it is looked at."""
     yield from fetch(EXPIRE)
     yield from fetch(DUE)
 
 
 DUE = Statement(
     "test.due",
-    lambda dialect: sa.update(sa.table("work_ready", sa.column("due"))).values(due=1),
+    lambda dialect: sa.update(work_lease).values(due=1),
 )
 
 

@@ -1067,6 +1067,12 @@ FROM work_claimer USING JSON_TABLE( ? , '$[*]' COLUMNS ( owner LONGTEXT PATH '$[
 WHERE work_claimer.owner = old.owner AND work_claimer.family = old.family AND work_claimer.claimed_at < ?;
 -- old (rows as JSON), before_us
 
+-- work.forget_leases
+DELETE
+FROM work_lease USING JSON_TABLE( ? , '$[*]' COLUMNS ( token LONGTEXT PATH '$[0]' )) AS tokens STRAIGHT_JOIN work_lease FORCE INDEX (`PRIMARY`, work_lease_due)
+WHERE work_lease.token = tokens.token;
+-- tokens (rows as JSON)
+
 -- work.in_history
 SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item_history FORCE INDEX (`PRIMARY`, work_item_history_predecessor, work_item_history_subject_id) ON true = 1
@@ -1079,16 +1085,27 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT
 WHERE work_item.id = ids.id;
 -- now_us, ids (rows as JSON)
 
--- work.lease_ready
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( family LONGTEXT PATH '$[0]', shelf BIGINT PATH '$[1]', org LONGTEXT PATH '$[2]', installation LONGTEXT PATH '$[3]', due BIGINT PATH '$[4]', item_id LONGTEXT PATH '$[5]' )) AS `keys` STRAIGHT_JOIN work_ready FORCE INDEX (`PRIMARY`)
-SET work_ready.shelf=?, work_ready.due=?
-WHERE work_ready.family = `keys`.family AND work_ready.shelf = `keys`.shelf AND work_ready.org = `keys`.org AND work_ready.installation = `keys`.installation AND work_ready.due = `keys`.due AND work_ready.item_id = `keys`.item_id;
--- keys (rows as JSON), 0, lease_ends
+-- work.leases_over
+SELECT work_lease.token, work_lease.items
+FROM work_lease FORCE INDEX (`PRIMARY`, work_lease_due)
+WHERE work_lease.family = ? AND work_lease.due <= CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)
+ORDER BY work_lease.due
+LIMIT 64
+FOR UPDATE SKIP LOCKED;
+-- family
 
 -- work.leave_for_history
 DELETE
 FROM work_item USING JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 WHERE work_item.id = ids.id;
+-- ids (rows as JSON)
+
+-- work.lock_claimed
+SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
+WHERE work_item.id = ids.id
+ORDER BY work_item.id
+FOR UPDATE;
 -- ids (rows as JSON)
 
 -- work.lock_claimer
@@ -1191,6 +1208,17 @@ UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', state LONGTEXT 
 SET work_item.state=ends.state, work_item.run_after=ends.run_after, work_item.claims=ends.claims, work_item.failures=ends.failures, work_item.first_failed_at=ends.first_failed_at, work_item.deferrals=ends.deferrals, work_item.first_deferred_at=ends.first_deferred_at, work_item.expiries=ends.expiries, work_item.alone=?, work_item.failure_class=ends.failure_class, work_item.summary=ends.summary, work_item.updated_at=?, work_item.finished_at=ends.finished_at
 WHERE work_item.id = ends.id;
 -- ends (rows as JSON), 0, now_us
+
+-- work.still_running
+SELECT work_item.family, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', token LONGTEXT PATH '$[1]' )) AS claimed STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON work_item.id = claimed.id AND work_item.lease_token = claimed.token AND work_item.state = ?;
+-- claimed (rows as JSON), 'processing'
+
+-- work.succeed
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', summary LONGTEXT PATH '$[1]' )) AS ends STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+SET work_item.state='succeeded', work_item.expiries=0, work_item.alone=0, work_item.failure_class=NULL, work_item.summary=ends.summary, work_item.updated_at=?, work_item.finished_at=?
+WHERE work_item.id = ends.id;
+-- ends (rows as JSON), now_us, now_us
 
 -- work.successor
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

@@ -1151,6 +1151,13 @@ WHERE (work_claimer.owner, work_claimer.family) IN (SELECT "old".owner, "old".fa
 FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS "old"(owner, family)) AND work_claimer.claimed_at < $3::BIGINT;
 -- old[0], old[1], before_us
 
+-- work.forget_leases
+DELETE
+FROM work_lease
+WHERE work_lease.token IN (SELECT tokens.token
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS tokens(token));
+-- tokens[0]
+
 -- work.in_history
 SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
 FROM work_item_history
@@ -1165,18 +1172,29 @@ WHERE work_item.id IN (SELECT ids.id
 FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
 -- now_us, ids[0]
 
--- work.lease_ready
-UPDATE work_ready
-SET shelf=$1::BIGINT, due=$2::BIGINT
-FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS BIGINT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS TEXT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS TEXT[])) AS keys(family, shelf, org, installation, due, item_id)
-WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
--- 0, lease_ends, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]
+-- work.leases_over
+SELECT work_lease.token, work_lease.items
+FROM work_lease
+WHERE work_lease.family = $1::VARCHAR COLLATE "C" AND work_lease.due <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint
+ORDER BY work_lease.due
+LIMIT 64
+FOR UPDATE SKIP LOCKED;
+-- family
 
 -- work.leave_for_history
 DELETE
 FROM work_item
 WHERE work_item.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- work.lock_claimed
+SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY work_item.id
+FOR UPDATE;
 -- ids[0]
 
 -- work.lock_claimer
@@ -1286,6 +1304,19 @@ SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=end
 FROM unnest(CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS BIGINT[]), CAST($9::VARCHAR AS BIGINT[]), CAST($10::VARCHAR AS BIGINT[]), CAST($11::VARCHAR AS BIGINT[]), CAST($12::VARCHAR AS TEXT[]), CAST($13::VARCHAR AS TEXT[]), CAST($14::VARCHAR AS BIGINT[])) AS ends(id, state, run_after, claims, failures, first_failed_at, deferrals, first_deferred_at, expiries, failure_class, summary, finished_at)
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6], ends[7], ends[8], ends[9], ends[10], ends[11]
+
+-- work.still_running
+SELECT work_item.family, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS claimed(id, token)
+JOIN work_item ON work_item.id = claimed.id AND work_item.lease_token = claimed.token AND work_item.state = $3::VARCHAR COLLATE "C";
+-- claimed[0], claimed[1], 'processing'
+
+-- work.succeed
+UPDATE work_item
+SET state='succeeded', expiries=0, alone=0, failure_class=NULL, summary=ends.summary, updated_at=$1::BIGINT, finished_at=$1::BIGINT
+FROM unnest(CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[])) AS ends(id, summary)
+WHERE work_item.id = ends.id;
+-- now_us, ends[0], ends[1]
 
 -- work.successor
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

@@ -1228,6 +1228,14 @@ FROM (SELECT json_extract(old_json.value, '$[0]') AS owner, json_extract(old_jso
 FROM json_each(?) AS old_json) AS old) AND work_claimer.claimed_at < ?;
 -- old (rows as JSON), before_us
 
+-- work.forget_leases
+DELETE
+FROM work_lease
+WHERE work_lease.token IN (SELECT tokens.token
+FROM (SELECT json_extract(tokens_json.value, '$[0]') AS token
+FROM json_each(?) AS tokens_json) AS tokens);
+-- tokens (rows as JSON)
+
 -- work.in_history
 SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
 FROM work_item_history
@@ -1244,13 +1252,15 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- now_us, ids (rows as JSON)
 
--- work.lease_ready
-UPDATE work_ready
-SET shelf=?, due=?
-FROM (SELECT json_extract(keys_json.value, '$[0]') AS family, json_extract(keys_json.value, '$[1]') AS shelf, json_extract(keys_json.value, '$[2]') AS org, json_extract(keys_json.value, '$[3]') AS installation, json_extract(keys_json.value, '$[4]') AS due, json_extract(keys_json.value, '$[5]') AS item_id
-FROM json_each(?) AS keys_json) AS keys
-WHERE work_ready.family = keys.family AND work_ready.shelf = keys.shelf AND work_ready.org = keys.org AND work_ready.installation = keys.installation AND work_ready.due = keys.due AND work_ready.item_id = keys.item_id;
--- 0, lease_ends, keys (rows as JSON)
+-- work.leases_over
+SELECT work_lease.token, work_lease.items
+FROM work_lease
+WHERE work_lease.family = ? AND work_lease.due <= (SELECT max(now_us, doonce_host_us())
+FROM doonce_clock
+WHERE id = 1)
+ORDER BY work_lease.due
+LIMIT 64 OFFSET ?;
+-- family, 0
 
 -- work.leave_for_history
 DELETE
@@ -1258,6 +1268,15 @@ FROM work_item
 WHERE work_item.id IN (SELECT ids.id
 FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- work.lock_claimed
+SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY work_item.id;
 -- ids (rows as JSON)
 
 -- work.lock_claimer
@@ -1368,6 +1387,21 @@ FROM (SELECT json_extract(ends_json.value, '$[0]') AS id, json_extract(ends_json
 FROM json_each(?) AS ends_json) AS ends
 WHERE work_item.id = ends.id;
 -- 0, now_us, ends (rows as JSON)
+
+-- work.still_running
+SELECT work_item.family, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
+FROM (SELECT json_extract(claimed_json.value, '$[0]') AS id, json_extract(claimed_json.value, '$[1]') AS token
+FROM json_each(?) AS claimed_json) AS claimed
+JOIN work_item ON work_item.id = claimed.id AND work_item.lease_token = claimed.token AND work_item.state = ?;
+-- claimed (rows as JSON), 'processing'
+
+-- work.succeed
+UPDATE work_item
+SET state='succeeded', expiries=0, alone=0, failure_class=NULL, summary=ends.summary, updated_at=?, finished_at=?
+FROM (SELECT json_extract(ends_json.value, '$[0]') AS id, json_extract(ends_json.value, '$[1]') AS summary
+FROM json_each(?) AS ends_json) AS ends
+WHERE work_item.id = ends.id;
+-- now_us, now_us, ends (rows as JSON)
 
 -- work.successor
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor

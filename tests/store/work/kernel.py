@@ -30,6 +30,7 @@ from doonce.work.tables import (
     work_item_history,
     work_lane,
     work_lane_entry,
+    work_lease,
     work_ready,
     work_retention,
 )
@@ -39,7 +40,8 @@ HERE = "here"
 SCOPE = Scope("acme", "main")
 EFFECT = "effect"
 TABLES = (
-    work_item, work_ready, work_lane, work_lane_entry, work_claimer, work_ownership, work_item_history, work_retention,
+    work_item, work_ready, work_lane, work_lane_entry, work_lease, work_claimer, work_ownership, work_item_history,
+    work_retention,
 )  # fmt: skip
 LONG_US = 60_000_000
 EXPIRED_US = -1
@@ -135,6 +137,10 @@ class Kernel:
         while (after := await self.database.transact(store.sweep, after, 50)) != "":
             pass
 
+    async def lose_hints(self) -> None:
+        """Forget all that says where to look (PROTOCOL W7)."""
+        await self.execute(work_ready.delete(), work_lease.delete())
+
     async def drain(self) -> list[str]:
         """Claim and succeed until nothing is ready; the names in the order in which they ran, a batch sorted."""
         ran: list[str] = []
@@ -147,9 +153,7 @@ class Kernel:
     async def finish_row(self, item_id: str) -> bool:
         """Succeed an item that runs, whoever holds it."""
         item = (await self.database.transact(store.lock_items, [item_id]))[item_id]
-        claimed = Claimed(
-            item, item.lease_token or "", item.ownership_epoch, item.lease_until, 0, poison=False
-        )
+        claimed = Claimed(item, item.lease_token or "", item.ownership_epoch, item.lease_until, poison=False)
         return await self.settle(claimed, Event.SUCCEED) is Settled.DONE
 
     async def clear(self) -> None:

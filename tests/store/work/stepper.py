@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from doonce.db import mysql, postgresql
 from doonce.db.mysql import MysqlDriver
 from doonce.db.postgresql import PostgresqlDriver
-from doonce.db.transaction import Txn
+from doonce.db.transaction import Notify, Txn
 
 Waits = Callable[[Any], Awaitable[bool]]
 
@@ -58,7 +58,8 @@ class Stepped:
             await self._driver._commit(self._connection)
             self.result, self.finished = stop.value, True
         else:
-            self._value = await self._driver._carry_out(self._connection, call)
+            hint = isinstance(call, Notify)  # nobody waits for it here
+            self._value = None if hint else await self._driver._carry_out(self._connection, call)
 
 
 async def begin(connection: Any) -> None:

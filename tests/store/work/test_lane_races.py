@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from tests.store.work.kernel import HERE, LONG_US, Kernel, Places, blocking, cancel_items, name_of
 from tests.store.work.stepper import interleaver, orders
 
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.model import Claimed, Event, Settlement, State
-from doonce.work.tables import work_item, work_ready
+from doonce.work.tables import work_item, work_lease, work_ready
 
 Race = tuple[Callable[[], Txn[Any]], Callable[[], Txn[Any]]]
 STEPS = 13
@@ -85,8 +84,8 @@ async def claim_and_cancel(kernel: Kernel) -> Race:
 async def claim_of_a_due_hint_and_finish_of_the_renewed_item(kernel: Kernel) -> Race:
     await kernel.insert(kernel.new("head", target_lane="t"))
     claimed = await kernel.claim_one()
-    await kernel.execute(work_ready.update().values(due=1))  # as when the lease has been renewed since
-    return claim(kernel, "prc_2"), finish(kernel, replace(claimed, ready_due=1))
+    await kernel.execute(work_lease.update().values(due=1))  # as when the lease has been renewed since
+    return claim(kernel, "prc_2"), finish(kernel, claimed)
 
 
 async def release_and_accept(kernel: Kernel) -> Race:

@@ -31,6 +31,7 @@ ITEM = {
 FILL = [
     f"INSERT INTO work_item (id, {', '.join(ITEM)}) SELECT 'wrk_' || n, {', '.join(ITEM.values())} FROM numbers",
     "INSERT INTO work_ready SELECT 'effect', 0, 'acme', 'main', n, 'wrk_' || n, NULL, 't' || n FROM numbers",
+    "INSERT INTO work_lease SELECT 'tok_' || n, 'effect', n, '[]' FROM numbers",
     "INSERT INTO work_lane SELECT 't' || n, 'pass', n, NULL, 0, NULL, 0 FROM numbers",
     "INSERT INTO work_lane_entry SELECT 't' || (n % 5000), n, 'wrk_' || n, 1, n FROM numbers",
 ]
@@ -41,7 +42,7 @@ FILL.append(
     f"INSERT INTO work_item_history (id, {', '.join(HISTORY)}) SELECT 'wrk_m' || n, {', '.join(HISTORY.values())} "
     "FROM numbers"
 )
-ANALYZED = "work_item, work_ready, work_lane, work_lane_entry, work_item_history"
+ANALYZED = "work_item, work_ready, work_lease, work_lane, work_lane_entry, work_item_history"
 NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS}) "
 
 

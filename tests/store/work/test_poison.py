@@ -4,7 +4,7 @@ from tests.store.work.kernel import EFFECT, EXPIRED_US, Kernel, name_of
 
 from doonce.work.model import Claimed, Event, Settled, Shelf
 from doonce.work.store import suspects_wait
-from doonce.work.tables import work_item, work_ready
+from doonce.work.tables import work_item, work_lease, work_ready
 
 POISON = "poison"
 
@@ -45,7 +45,7 @@ async def expire(kernel: Kernel, claimed: Claimed) -> None:
     assert await kernel.renew(claimed, lease_us=0) is not None
     await kernel.execute(
         work_item.update().where(work_item.c.id == claimed.item.id).values(lease_until=1),
-        work_ready.update().where(work_ready.c.item_id == claimed.item.id).values(due=2),
+        work_lease.update().where(work_lease.c.token == claimed.token).values(due=2),
     )
 
 

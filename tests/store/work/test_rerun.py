@@ -19,7 +19,6 @@ from doonce.db.transaction import Txn
 from doonce.ownership import store as ownership
 from doonce.work import settle, store
 from doonce.work.model import Event, Settlement
-from doonce.work.tables import work_ready
 
 Scenario = tuple[Callable[..., Txn[Any]], tuple[Any, ...]]
 
@@ -102,7 +101,7 @@ async def releasing(kernel: Kernel) -> Scenario:
 async def sweeping(kernel: Kernel) -> Scenario:
     await several_waiting(kernel)
     await kernel.claim(2, token="first")
-    await kernel.execute(work_ready.delete())
+    await kernel.lose_hints()
     return store.sweep, ("", 50)
 
 

@@ -48,7 +48,7 @@ async def work_through(kernel: Kernel, seed: int) -> list[str]:
     for _ in range(200):
         await invent(kernel, dice.randrange(10**6))
         if dice.random() < 0.5:
-            await kernel.execute(work_ready.delete())
+            await kernel.lose_hints()
             await kernel.sweep()
         running += await kernel.claim(dice.randint(1, 4))
         lanes = [
@@ -81,7 +81,7 @@ async def test_w7_hints_deleted_and_invented_at_will_change_neither_order_nor_th
 async def test_w7_all_hints_deleted_the_sweep_restores_what_an_undisturbed_kernel_has(kernel: Kernel) -> None:
     await some_of_everything(kernel)
     before = await kernel.rows(work_ready)
-    await kernel.execute(work_ready.delete())
+    await kernel.lose_hints()
     assert await kernel.claim() == []
     await kernel.sweep()
     assert sorted(map(str, await kernel.rows(work_ready))) == sorted(map(str, before))
@@ -90,7 +90,7 @@ async def test_w7_all_hints_deleted_the_sweep_restores_what_an_undisturbed_kerne
 async def test_w7_the_sweep_finds_a_crashed_holders_items(kernel: Kernel) -> None:
     await some_of_everything(kernel)
     crashed = await kernel.claim(lease_us=EXPIRED_US)
-    await kernel.execute(work_ready.delete())
+    await kernel.lose_hints()
     await kernel.sweep()
     assert [c.item.id for c in await kernel.claim()] == [c.item.id for c in crashed]
 
@@ -113,7 +113,7 @@ async def test_w7_spare_hints_of_ended_items_are_dropped_as_they_are_met(kernel:
 
 async def test_the_sweep_goes_on_where_it_was_told_to_and_says_when_it_is_through(kernel: Kernel) -> None:
     await kernel.insert(*[kernel.new(name) for name in "abcde"])
-    await kernel.execute(work_ready.delete())
+    await kernel.lose_hints()
     after = await kernel.database.transact(store.sweep, "", 2)
     assert after == "wrk_b"
     assert await kernel.names() == ["a", "b"]

@@ -19,4 +19,4 @@ def item_of(**fields: Any) -> Item:
 
 
 def claim_of(item: Item) -> Claimed:
-    return Claimed(item, item.lease_token or "", item.ownership_epoch, item.lease_until, 0, poison=False)
+    return Claimed(item, item.lease_token or "", item.ownership_epoch, item.lease_until, poison=False)

@@ -35,6 +35,7 @@ def upgrade() -> None:
     _work_item()
     _work_lane()
     _work_lane_entry()
+    _work_lease()
     _work_ownership()
     _work_ready()
     op.execute("INSERT INTO doonce_clock (id, now_us) VALUES (1, 0)")
@@ -455,6 +456,18 @@ def _work_lane_entry() -> None:
     op.create_index(
         "work_lane_entry_next", "work_lane_entry", ["lane", "open", "due", "position"], unique=False
     )
+
+
+def _work_lease() -> None:
+    op.create_table(
+        "work_lease",
+        sa.Column("token", NAME, nullable=False),
+        sa.Column("family", NAME, nullable=False),
+        sa.Column("due", sa.BigInteger(), nullable=False),
+        sa.Column("items", TEXT, nullable=False),
+        sa.PrimaryKeyConstraint("token", name=op.f("work_lease_pk")),
+    )
+    op.create_index("work_lease_due", "work_lease", ["family", "due"], unique=False)
 
 
 def _work_ownership() -> None:
