@@ -1,5 +1,6 @@
 """What tests of every level share: databases of their own, and seeds of the kill tests."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from psycopg import sql
 from doonce.base.ids import new_token
 
 POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres", "module_postgres"}
-MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb"}
+MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb", "module_mariadb"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -89,6 +90,19 @@ def mariadb_url() -> str:
 @pytest.fixture
 def fresh_mariadb(mariadb_url: str) -> Iterator[str]:
     """The URL of a new, empty MariaDB database."""
+    with _made_on_mariadb(mariadb_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_mariadb(mariadb_url: str) -> Iterator[str]:
+    """The URL of a new, empty MariaDB database for the tests of one module."""
+    with _made_on_mariadb(mariadb_url) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _made_on_mariadb(mariadb_url: str) -> Iterator[str]:
     server = sa.make_url(mariadb_url)
     engine = sa.create_engine(server.set(drivername="mysql+pymysql"), poolclass=sa.pool.NullPool)
     name = f"test_{new_token()}"

@@ -12,7 +12,8 @@ from simulators.launch import Simulator, running
 from doonce import Doonce, Installation
 
 ROOT = Path(__file__).parents[2]
-PACK = ROOT / "packs" / "hubspot"
+PACKS = ROOT / "packs"
+PACK = PACKS / "hubspot"
 TOKEN = "simulated-token"
 LOCAL = {"plain_http": True, "private_networks": ["all"], "undeclared_origins": True}
 QUICK = {"poll_seconds": 0.1}

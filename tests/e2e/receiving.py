@@ -174,11 +174,17 @@ class Receiver:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Every row of a table."""
-        engine = sa.create_engine(self.database.replace("postgresql:", "postgresql+psycopg:"))
+        url = self.database.replace("postgresql:", "postgresql+psycopg:").replace("mysql:", "mysql+pymysql:")
+        engine = sa.create_engine(url)
         with engine.connect() as connection:
             found = connection.execute(sa.select(sa.text("*")).select_from(sa.table(table))).mappings().all()
         engine.dispose()
-        return [dict(row) for row in found]
+        return [{name: _as_text(name, value) for name, value in row.items()} for row in found]
+
+
+def _as_text(column: str, value: Any) -> Any:
+    """MariaDB keeps names as the bytes that they are; what is sealed is bytes everywhere."""
+    return value.decode() if isinstance(value, bytes) and column != "sealed" else value
 
 
 def heard(connection: socket.socket) -> bytes:

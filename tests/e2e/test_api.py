@@ -274,6 +274,19 @@ async def test_a_body_over_its_bound_is_refused_before_it_is_read(api: Api) -> N
     assert "application/json" in answer["error"]["message"]
 
 
+async def test_a_body_without_a_length_ends_at_its_bound(api: Api) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(9):
+            yield b" " * 1_024
+
+    headers = {"Authorization": f"Bearer {api.token}", "Content-Type": "application/json"}
+    url = f"{api.url}/v1/handoffs/reject"
+    async with api.session.post(url, data=endless(), headers=headers) as refused:
+        answer = await refused.json()
+    assert refused.status == 400
+    assert "the body has" in answer["error"]["message"]
+
+
 async def test_a_payload_at_its_bound_is_taken_and_one_byte_over_is_not(
     api: Api, crm: Installation, simulator: Simulator
 ) -> None:
@@ -295,6 +308,20 @@ async def test_unknown_paths_are_missing_in_the_same_shape(api: Api, path: str) 
 async def test_another_method_is_invalid(api: Api) -> None:
     status, answer = await api.call("DELETE", "/v1/status")
     assert (status, answer["error"]["class"]) == (400, "INVALID")
+
+
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("POST", "/v1/handoffs/accept/"), ("GET", "/v1/status/"), ("GET", "/v1/commands/cmd_0%2F"), ("GET", "/livez/"),
+        ("POST", "/in"),
+    ],
+)  # fmt: skip
+async def test_a_path_with_a_slash_too_many_or_too_few_is_none(api: Api, method: str, path: str) -> None:
+    """Not a redirection: a sender that follows one sends twice, and one that does not hears nothing."""
+    async with api.session.request(method, api.url + path, data=b"{}", allow_redirects=False) as answer:
+        assert answer.status == 404
+        assert json.loads(await answer.read())["error"]["class"] == "MISSING_OR_DENIED"
 
 
 async def test_live_and_ready_differ(api: Api) -> None:

@@ -32,12 +32,20 @@ NOW = int(time.time())
 CHUNKED = b"Transfer-Encoding: chunked"
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ],
+)
 def receiver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
     """One process for the tests of this module, on each engine."""
     folder = tmp_path_factory.mktemp("receiver")
+    servers = {"postgresql": "module_postgres", "mariadb": "module_mariadb"}
     is_file = request.param == "sqlite"
-    url = f"sqlite:///{folder}/test.db" if is_file else request.getfixturevalue("module_postgres")
+    url = f"sqlite:///{folder}/test.db" if is_file else request.getfixturevalue(servers[request.param])
     prepare(url, folder)
     with receiving(url, folder) as started:
         assert started.status(request_of(ONCE, once(b"warm"), b"warm")) == 200

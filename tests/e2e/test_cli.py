@@ -1,5 +1,6 @@
 """The command line: what it prints, what it returns, and one clear line for each failure."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.e2e
 
 MISSING, UNAVAILABLE, USAGE = 3, 5, 2
 LINK = ["link", "acme", "main", "people.write"]
+GAP = ["gap", "close", "acme", "main", "people.write", "orders"]
 
 
 class Doonce:
@@ -121,16 +123,22 @@ def test_declaring_an_incarnation(doonce: Doonce, published: dict[str, Any]) -> 
         (["show"], USAGE, "requires an argument", "--help"),
         (["show", "cmd_" + "0" * 32], MISSING, "there is nothing with this id", "cmd_…"),
         (["cancel", "att_1"], USAGE, "no command id", "cmd_…"),
-        (["resolve", "att_" + "0" * 32, "happened", "--reason", "x"], MISSING, "no such attempt", ""),
+        (["resolve", "att_" + "0" * 32, "happened", "--reason", "x"], MISSING, "no such attempt", "doonce status"),
         (["resolve", "att_1", "perhaps", "--reason", "x"], USAGE, "perhaps", "--help"),
         (["publish", "no-such-pack", "binding.toml"], USAGE, "pack.toml: cannot be read", "check"),
+        (["publish", "no-such-folder/hubspot", "binding.toml"], USAGE, "no-such-folder/hubspot/pack.toml", "check"),
         (["connect", "acme", "main", "nobody", "--secret-file", "secret"], MISSING, "named nobody", "connect"),
-        (["connect", "acme", "main", "portal", "--secret-file", "none"], USAGE, "cannot be read", ""),
-        (["credential", "revoke", "crd_" + "0" * 32], MISSING, "", ""),
+        (["connect", "acme", "main", "portal", "--secret-file", "none"], USAGE, "cannot be read", "check the path"),
+        (["credential", "revoke", "crd_" + "0" * 32], MISSING, "no such credential", "credential list"),
+        (["cancel", "cmd_" + "0" * 32], MISSING, "no such command", "doonce show"),
+        (["replay", "wrk_" + "0" * 32], MISSING, "no such work item", "doonce show"),
+        (["release", "wrk_" + "0" * 32, "--reason", "x"], MISSING, "no such work item", "doonce show"),
+        ([*GAP, "--sequence", "1", "--losses", "1", "--reason", "x"], MISSING, "no such gap", "gap list"),
         (["credential", "issue", "acme", "main", "c" * 129], USAGE, "at most 128", ""),
         ([*LINK, "deal", "--local", "1", "--remote", "2"], USAGE, "links no 'deal'", "contact"),
         (["status", "--database", "oracle://x/y"], USAGE, "is not supported", "sqlite:///"),
-        (["status", "--database", "sqlite:///elsewhere.db"], UNAVAILABLE, "the database", ""),
+        (["status", "--database", "sqlite:///elsewhere.db"], UNAVAILABLE, "there is no database at", "doonce migrate"),
+        (["status", "--database", "postgresql://doonce@127.0.0.1:1/x"], UNAVAILABLE, "cannot be reached", "is up"),
         (["status", "--config", "none.toml"], USAGE, "cannot be read", "--config"),
     ],
     ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else "",
@@ -158,6 +166,17 @@ def test_a_database_that_was_never_migrated_says_so(doonce: Doonce) -> None:
     assert "doonce migrate" in doonce.err
 
 
+def test_a_question_to_no_database_leaves_nothing(doonce: Doonce) -> None:
+    assert doonce("status", "--database", "sqlite:///typo.db") == UNAVAILABLE
+    assert list(Path().iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(doonce: Doonce) -> None:
+    assert doonce("migrate", "--database", "sqlite:///no/such/place.db") == UNAVAILABLE
+    assert "there is no folder no/such" in doonce.err
+    assert "make the folder" in doonce.err
+
+
 def test_a_server_that_is_not_there(doonce: Doonce) -> None:
     url = "postgresql://doonce:geheim@127.0.0.1:1/doonce"
     assert doonce("migrate", "--database", url) == UNAVAILABLE
@@ -169,6 +188,34 @@ def test_a_secret_over_its_bound(doonce: Doonce, published: dict[str, Any]) -> N
     assert doonce("connect", "acme", "main", "portal", "--secret-file", "secret") == USAGE
     Path("secret").write_text("s" * LIMITS.secret_bytes_max)
     assert doonce("connect", "acme", "main", "portal", "--secret-file", "secret") == 0
+
+
+def test_a_secret_from_standard_input(
+    doonce: Doonce, published: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the manual writes it: the hyphen is a word of its own."""
+    for command in (["connect", "acme", "main", "portal"], ["publish", str(PACK), "binding.toml"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"from a pipe\n")))
+        assert doonce(*command, "--secret-file", "-") == 0, doonce.err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert doonce("connect", "acme", "main", "portal", "--secret-file", "-") == USAGE
+    assert "is empty" in doonce.err
+
+
+def test_a_secret_or_a_body_of_a_webhook_from_standard_input(
+    doonce: Doonce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vector that GitHub publishes, with either half of it through a pipe."""
+    Path("secret").write_text("It's a Secret to Everybody")
+    Path("body").write_text("Hello, World!")
+    proof = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    for piped, files in (("secret", ("-", "body")), ("body", ("secret", "-"))):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(piped).read_bytes())))
+        told = doonce.json(
+            "verify-webhook", "github", "event", "--header", f"X-Hub-Signature-256: {proof}",
+            "--secret-file", files[0], "--body", files[1],
+        )  # fmt: skip
+        assert told["verified"] == "event"
 
 
 def test_an_empty_secret_file(doonce: Doonce, published: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 from simulators.launch import Simulator
-from tests.e2e.conftest import PACK, TOKEN, people, until
+from tests.e2e.conftest import PACK, PACKS, TOKEN, people, until
 
 from doonce import Doonce, Installation
 from doonce.app.operate.model import Decision, Timeline
@@ -220,6 +220,75 @@ async def test_l3_a_lane_goes_on_past_a_head_that_an_operator_releases(
     unordered = next(moment.id for moment in plain.moments if moment.event.startswith("effect work"))
     with pytest.raises(Conflict, match="holds up no lane"):
         await operator(app).release(unordered, who="ann", reason="no")
+
+
+async def test_what_may_have_happened_is_not_cancelled(app: Doonce, simulator: Simulator) -> None:
+    """The work waits for its next try, but an earlier call got no answer: its outcome decides (PROTOCOL W5)."""
+    binding = {
+        "format": "doonce.binding/1",
+        "org": "acme",
+        "installation": "main",
+        "capability": "cards.write",
+        "pack": "carddav@1.0.0",
+        "origin": simulator.url,
+        "principal": "ann",
+        "operations": ["card.create"],
+        "parameters": {"collection": "ann/book"},
+        "policies": {"retry": {"base": "1h", "cap": "1h"}},
+    }
+    book = await app.installation(
+        "acme", "main", pack=PACKS / "carddav", binding=binding, secret="ann:secret"
+    )
+    simulator.faults({"fault": "reset_after_body", "method": "PUT", "times": 1})
+    card = "BEGIN:VCARD\r\nVERSION:3.0\r\nUID:ann\r\nFN:Ann\r\nEND:VCARD\r\n"
+    command = await book.accept("card.create", "1", {"uid": "ann", "card": card})
+
+    async def waits_again() -> bool:
+        told = await app.show(command)
+        return "attempt REPLAY_SAFE_RETRY" in events(told[0])
+
+    await until(waits_again)
+    with pytest.raises(Conflict, match="may have had its effect"):
+        await app.cancel(command)
+
+
+async def test_a_probe_is_not_what_is_in_question(
+    app: Doonce, crm: Installation, simulator: Simulator
+) -> None:
+    command, attempt = await unknown_command(app, crm, simulator)
+
+    async def probe() -> str | None:
+        (told,) = await app.show(command)
+        return next((moment.id for moment in told.moments if moment.event == "probe prepared"), None)
+
+    with pytest.raises(Conflict, match="not in question"):
+        await app.resolve(await until(probe), Decision.HAPPENED, who="ann", reason="no")
+    assert (await app.resolve(attempt, Decision.HAPPENED, who="ann", reason="yes")).final
+
+
+async def test_a_gate_that_closes_after_the_mark_withdraws_it(
+    app: Doonce, crm: Installation, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark may be in another database than the one that was relied on (PROTOCOL S2): nothing is sent."""
+    engine = app.engine
+
+    def close(point: str) -> None:
+        if point == "call.marked":
+            engine.gate.set("a promoted standby")
+
+    monkeypatch.setattr(engine.database.points, "_watch", close)
+    command = await crm.accept("contact.patch", "1", {"title": "CTO"})
+
+    async def withdrawn() -> bool:
+        (told,) = await app.show(command)
+        return "attempt RETRYABLE_PRE_DISPATCH" in events(told)
+
+    await until(withdrawn)
+    assert simulator.stats()["requests"] == 0
+    monkeypatch.undo()
+    engine.gate.set("")
+    assert (await app.outcome(command)).state is CommandState.ACCEPTED
+    assert simulator.stats()["method:PATCH"] == 1
 
 
 async def test_an_ended_command_is_not_cancelled(app: Doonce, crm: Installation) -> None:

@@ -1,4 +1,4 @@
-"""The README's example is run as it stands: in a folder with the packs beside it, against the simulator."""
+"""The README's example is run as it stands, with the binding that it shows, against the simulator."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from simulators.launch import Simulator, running
-from tests.e2e.conftest import LOCAL, ROOT, people, toml
+from tests.e2e.conftest import LOCAL, ROOT
 
 from doonce.app import embedded
 from doonce.app.config import settings_from
@@ -15,14 +15,21 @@ from doonce.app.config import settings_from
 pytestmark = pytest.mark.e2e
 
 README = ROOT / "README.md"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def shown(language: str, with_words: str) -> str:
+    """The first block of a language that has these words."""
+    blocks = [
+        text for kind, text in BLOCK.findall(README.read_text()) if kind == language and with_words in text
+    ]
+    assert blocks, f"the README has no {language} with {with_words!r}"
+    return str(blocks[0])
 
 
 def example() -> str:
-    """The first block of Python that runs a deployment."""
-    blocks = [block for block in BLOCK.findall(README.read_text()) if "Doonce(" in block]
-    assert blocks, "the README has no example that runs"
-    return blocks[0]
+    """What runs a deployment."""
+    return shown("python", "Doonce(")
 
 
 def test_the_example_is_short() -> None:
@@ -41,8 +48,8 @@ def portal(tmp_path: Path) -> Iterator[Simulator]:
 def test_the_example_runs(
     portal: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "packs").symlink_to(ROOT / "packs")
-    (tmp_path / "binding.toml").write_text(toml(people(portal.url)))
+    binding = shown("toml", "doonce.binding/1")
+    (tmp_path / "binding.toml").write_text(f'origin = "{portal.url}"\n{binding}')  # the only difference
     monkeypatch.chdir(tmp_path)
 
     def with_local_egress(given: dict[str, Any]) -> Any:

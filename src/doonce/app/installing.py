@@ -21,8 +21,9 @@ from doonce.links.model import NewLink, RemoteLink
 from doonce.principals import store as principals
 from doonce.principals.model import Principal, PrincipalState
 
-SHIPPED: Final = Path(__file__).parents[1] / "_packs"
-"""The packs that come with an installed package; in a checkout they are in `packs/`."""
+HERE: Final = Path(__file__).resolve()
+SHIPPED: Final = HERE.parents[3] / "packs" if HERE.parents[2].name == "src" else HERE.parents[1] / "_packs"
+"""The packs that come with this release: in the installed package, or beside the sources of a checkout."""
 
 BindingSource = str | Path | Mapping[str, object]
 
@@ -49,10 +50,14 @@ def compiled(pack: str | Path, binding: BindingSource, origins: OriginPolicy) ->
 
 
 def pack_folder(pack: str | Path) -> Path:
-    """A pack's folder: the path itself, or one of the packs that come with this release, by name."""
+    """A pack's folder: the path itself, or by a bare name one of the packs that come with this release.
+
+    A path that leads nowhere is never answered with another pack that happens to have its last name.
+    """
     folder = Path(pack)
-    shipped = SHIPPED / folder.name
-    if not (folder / PACK_FILE).exists() and (shipped / PACK_FILE).exists():
+    shipped = SHIPPED / folder
+    is_name = folder.name == str(pack)
+    if is_name and not (folder / PACK_FILE).exists() and (shipped / PACK_FILE).exists():
         return shipped
     return folder
 

@@ -69,6 +69,7 @@ class Metrics:
         )
         self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
         self._refused = _of_connections(self.registry)
+        self._links = _of_links(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
             "Work items due or waiting for their time, counted up to a bound.",
@@ -97,6 +98,10 @@ class Metrics:
     def ended(self, operation: str, outcome: str) -> None:
         """Count an attempt's end or a verdict."""
         self._outcomes[operation, outcome].inc()
+
+    def linked(self, operation: str, fate: str) -> None:
+        """Count what became of the link of an accepted create."""
+        self._links.labels(operation, fate).inc()
 
     def stale(self, family: str, step: str) -> None:
         """Count a step that came too late."""
@@ -220,3 +225,12 @@ def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Count
         registry=registry,
     )
     return delivered, turned_away, events
+
+
+def _of_links(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_created_links_total",
+        "Links of accepted creates, by operation: made, kept as it was, or refused since another one stands.",
+        ["operation", "fate"],
+        registry=registry,
+    )

@@ -70,9 +70,9 @@ async def migrate_if_allowed(settings: Settings, allowed: bool | None) -> None:
         await migrate_database(settings)
 
 
-async def prove_schema(engine: Engine) -> None:
+async def prove_schema(url: str) -> None:
     """Raise `Unavailable`, which names the differences and what to do, unless the schema is this release's."""
-    await verify.require(engine.database.url)
+    await verify.require(url)
 
 
 async def prove_keys(engine: Engine, settings: Settings) -> None:
@@ -129,7 +129,7 @@ async def prove(engine: Engine, settings: Settings) -> Watch:
     Raises `Unavailable` for the first two, and for secrets that could not be opened. A doubtful incarnation closes the
     engine's dispatch, and is logged.
     """
-    await prove_schema(engine)
+    await prove_schema(engine.database.url)
     await prove_keys(engine, settings)
     durability = Durability(engine.database, settings.durability)
     await durability.check()

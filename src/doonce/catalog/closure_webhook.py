@@ -215,6 +215,11 @@ def _check_events(place: Place, webhook: Webhook) -> None:
             parse_pointer(pointer)
         except Invalid as fault:
             raise place.fault(field, fault.message, fault.hint) from None
+    if rule.type_header is not None:
+        if rule.type is not None:
+            raise place.fault("type_header", "the type is in the event already", "remove one of the two")
+        if HEADER_NAME.fullmatch(rule.type_header) is None:
+            raise place.fault("type_header", f"{rule.type_header!r} is not a header's name in lower case")
     if rule.identity:
         if rule.stable_bodies:
             raise place.fault("stable_bodies", "the identity does not need it", "remove it")

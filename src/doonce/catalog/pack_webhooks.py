@@ -70,6 +70,7 @@ def _read_events(table: Table) -> EventRule:
         format=table.choice("format", BodyFormat, default=BodyFormat.JSON),
         each=str(table.scalar("each")) if table.has("each") else None,
         type=table.optional_text("type", wanted='"/type"'),
+        type_header=_lower(table.optional_text("type_header", pattern=_HEADER, wanted='"Shop-Event"')),
         identity=table.texts("identity", default=()),
         object_id=table.texts("object_id", default=()),
         objects={name: _read_object(inner) for name, inner in table.named_tables("objects").items()},

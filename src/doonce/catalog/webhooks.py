@@ -163,16 +163,18 @@ class EventRule(Part, frozen=True, kw_only=True):
     """Which events a delivery tells of. Places are RFC 6901 pointers.
 
     `each` is the list whose elements are the events, None where the whole body is one. In an event, `type` is the place
-    of its type (None: the webhook's name), and `identity` are the places that together name it for ever (PROTOCOL I2).
-    Without them the delivery names its event: by its id, or by its raw body where `stable_bodies` says that a
-    redelivery has the same bytes. `object_id` are the places that together name the provider's object that an event is
-    about: the application is told of one object's events one after another. `objects` says what they say about the
-    pack's own objects, by their names.
+    of its type; `type_header` is the header that has it where the body does not, and where there is neither it is the
+    webhook's name. `identity` are the places that together name an event for ever (PROTOCOL I2). Without them the
+    delivery names its event: by its id, or by its raw body where `stable_bodies` says that a redelivery has the same
+    bytes. `object_id` are the places that together name the provider's object that an event is about: the application
+    is told of one object's events one after another. `objects` says what they say about the pack's own objects, by
+    their names.
     """
 
     format: BodyFormat
     each: str | None
     type: str | None
+    type_header: str | None = None
     identity: tuple[str, ...]
     object_id: tuple[str, ...]
     objects: dict[str, ObjectRule]

@@ -177,6 +177,11 @@ def link_kind(view: BindingView, operation: Operation) -> str:
     return operation.contract.object or view.document.pack.rpartition("@")[0]
 
 
+def creates(view: BindingView, operation: Operation) -> str | None:
+    """The kind of object that an accepted command of this operation has made; None where it makes none."""
+    return link_kind(view, operation) if operation.contract.link is LinkUse.CREATES else None
+
+
 def trusted_scope(identity: Identity, asked: HandoffScope, key: str) -> WorkScope:
     """The scope that the identity may act for, if the key encodes exactly it.
 

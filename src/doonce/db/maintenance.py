@@ -265,12 +265,32 @@ def _translate(database: Database, fault: DatabaseFault) -> DoonceError:
             hint="wait until the other migration or the running transactions have ended, then try again",
         )
     if isinstance(fault, Disconnected):
-        return Unavailable(
-            "the database cannot be reached", hint=f"check that {where} is up and accepts this user"
-        )
+        return _unreached(database, where)
     if isinstance(fault, SchemaFault) and fault.hint:
         return Unavailable(f"{where}: {fault}", hint=fault.hint)
     return Unavailable(
         f"{where} refused; everything was rolled back",
         hint="the log has the database's own words; then try again",
+    )
+
+
+def _unreached(database: Database, where: str) -> Unavailable:
+    """What a person can do about it; a file that was never made is no server that is down."""
+    if isinstance(database.driver, sqlite.SqliteDriver):
+        path = database.driver.path
+        if not path.parent.is_dir():
+            return Unavailable(
+                f"the database cannot be reached: there is no folder {path.parent}",
+                hint="make the folder, or name another file",
+            )
+        if not path.exists():
+            return Unavailable(
+                f"there is no database at {path}",
+                hint="run `doonce migrate` with this URL; `doonce up` makes one by itself",
+            )
+        return Unavailable(
+            "the database cannot be reached", hint=f"check that this user may read and write {path}"
+        )
+    return Unavailable(
+        "the database cannot be reached", hint=f"check that {where} is up and accepts this user"
     )

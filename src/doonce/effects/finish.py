@@ -1,12 +1,13 @@
-"""The end of an attempt: its outcome, its work item, its command and what follows, in one transaction."""
+"""The end of an attempt: its outcome, its work item, its command, its link and what follows, in one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from doonce.base.records import Record
 from doonce.catalog.model import Outcome
@@ -15,7 +16,9 @@ from doonce.commands.model import Command, NewEnd
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, fetch
+from doonce.effects import linking
 from doonce.effects.attempts import lock_attempts_then_clock
+from doonce.effects.linking import Creation, Linking
 from doonce.effects.model import Attempt, AttemptState, Ending, NextStep, Terms, Unresolved, next_step
 from doonce.effects.tables import effect_attempt
 from doonce.ownership import store as ownership
@@ -85,6 +88,7 @@ def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]
     """
     claims = [row.claimed for row in rows]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
+    yield from linking.hold(filter(None, map(_creation, rows)))
     held = yield from lane_store.lock(settle.lanes_of(claims))
     items = yield from work.lock_claimed(claims)
     attempts, now_us = yield from lock_attempts_then_clock(row.attempt_id for row in rows)
@@ -123,8 +127,31 @@ def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]
         if any(outcome is not Settled.DONE for outcome in outcomes):
             raise AssertionError("an item that was live under its lock refused its settlement")
         yield from lane_store.save(held.values())
-        yield from _follow(steps, now_us)
+        linkings = yield from _link([row for row, step in steps if step.ended_as is not None])
+        yield from _follow(steps, linkings, now_us)
+        results = [
+            (done, _with_link(step, linkings.get(row.command.id)))
+            for row, (done, step) in zip(rows, results, strict=True)
+        ]
     return results
+
+
+def _with_link(step: NextStep | None, linked: Linking | None) -> NextStep | None:
+    return step if step is None or linked is None else replace(step, linked=linked.linked.value)
+
+
+def _creation(row: Finish) -> Creation | None:
+    """What an ending would link if it is believed: an accepted create's object."""
+    if row.terms.creates is None or row.ending.outcome is not Outcome.ACCEPTED:
+        return None
+    return Creation(row.command, row.terms.creates, row.ending.result_json)
+
+
+def _link(rows: Sequence[Finish]) -> Txn[dict[str, Linking]]:
+    """Finalize the links of what was created, by command."""
+    creations = [creation for creation in map(_creation, rows) if creation is not None]
+    found = yield from linking.finalize(creations)
+    return {creation.command.id: one for creation, one in zip(creations, found, strict=True)}
 
 
 def _end_row(row: Finish, step: NextStep) -> tuple[Any, ...]:
@@ -163,19 +190,22 @@ def _unresolved_attempt(row: Finish, step: NextStep) -> str | None:
             return row.earlier.id if row.earlier is not None else None
 
 
-def _follow(steps: Sequence[tuple[Finish, NextStep]], now_us: int) -> Txn[None]:
+def _follow(
+    steps: Sequence[tuple[Finish, NextStep]], linkings: Mapping[str, Linking], now_us: int
+) -> Txn[None]:
     """End commands, and for each unresolved attempt create its reconciliation and a notice that is not the end."""
     ends: list[NewEnd] = []
     follow: list[NewItem] = []
     for row, step in steps:
         if step.ended_as is not None:
+            linked = linkings.get(row.command.id)
             ends.append(
                 NewEnd(
                     row.command,
                     step.ended_as,
                     row.attempt_id,
                     row.ending.result_json,
-                    row.ending.reason,
+                    row.ending.reason if linked is None else linked.said(row.ending.reason),
                     asked_for=row.terms.asks,
                 )
             )

@@ -123,12 +123,14 @@ class Ending(Record, frozen=True):
 class Terms(Record, frozen=True):
     """What the pinned view says about ending attempts of one command.
 
-    `asks`: the application asks for results by itself, so that no completion has to be pushed.
+    `asks`: the application asks for results by itself, so that no completion has to be pushed. `creates`: the kind of
+    object that an accepted command has made, None where it makes none.
     """
 
     policy: RetryPolicy
     wants_rejected_result: bool
     asks: bool = False
+    creates: str | None = None
 
 
 class Unresolved(str, Enum):
@@ -149,6 +151,8 @@ class NextStep(Record, frozen=True):
     failure_class: str | None = None
     ended_as: EndedAs | None = None
     unresolved: Unresolved = Unresolved.NONE
+    linked: str | None = None
+    """What became of the link of an accepted create (`linking.Linked`); only the transaction can say."""
 
 
 def next_step(

@@ -19,6 +19,7 @@ from doonce.commands.model import Command, EndedAs, NewEnd
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
+from doonce.effects import linking
 from doonce.effects.attempts import (
     ATTEMPT_COLUMNS,
     READ_COLUMNS,
@@ -29,6 +30,7 @@ from doonce.effects.attempts import (
     read_attempt,
 )
 from doonce.effects.finish import END, effect_free
+from doonce.effects.linking import Creation
 from doonce.effects.model import Attempt, AttemptKind, Ending, Evidence, Lineage, Question, Verdicted
 from doonce.effects.store import first_dispatched_at
 from doonce.effects.tables import disposition, effect_attempt
@@ -176,6 +178,8 @@ class Resolve(Record, frozen=True):
     to_operator: bool = False
     for_vanished: bool = False
     reason: str = ""
+    creates: str | None = None
+    """The kind of object that the command has made if its effect is proven; None where it makes none."""
 
 
 class Resolved(str, Enum):
@@ -204,6 +208,7 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     """
     ids = {row.claimed.item.id} if row.claimed is not None else set()
     owners = yield from ownership.fence([Family.RECONCILE.value])
+    yield from linking.hold(_creations(row))
     rows = yield from fetch(ATTEMPTS_BY_ID, ids=[(row.attempt_id,)])
     if not rows:
         return Resolved.STALE
@@ -349,11 +354,23 @@ def _succeed(row: Resolve, subject: _Subject) -> Txn[None]:
     )
 
 
+def _creations(row: Resolve) -> list[Creation]:
+    """What a proven effect has made."""
+    proven = row.verdict is not None and row.verdict.verdict is Verdict.EFFECT_PROVEN
+    if row.creates is None or row.verdict is None or not proven:
+        return []
+    return [Creation(row.command, row.creates, row.verdict.result_json)]
+
+
 def _conclude(row: Resolve, ended_as: EndedAs, verdict: Verdicted, subject: _Subject) -> Txn[None]:
     """End the command and free its lanes: the target lane at once only if the evidence names this attempt (L4)."""
     item, held = subject.item, subject.held
+    reason = verdict.reason
+    if ended_as is EndedAs.ACCEPTED:
+        for linked in (yield from linking.finalize(_creations(row))):
+            reason = linked.said(reason)
     yield from commands.end(
-        [NewEnd(row.command, ended_as, row.attempt_id, verdict.result_json, verdict.reason)], subject.now_us
+        [NewEnd(row.command, ended_as, row.attempt_id, verdict.result_json, reason)], subject.now_us
     )
     targets: set[str] = set()
     sources: set[str] = set()

@@ -19,7 +19,9 @@ from doonce.catalog.exchange import Judgement, Response
 from doonce.catalog.model import Outcome, Verdict
 from doonce.catalog.probe import judge, probe_operation, probe_request
 from doonce.catalog.service import Views
+from doonce.commands import store as commands
 from doonce.commands.model import Command
+from doonce.commands.service import creates
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.effects import reconcile
@@ -33,6 +35,7 @@ from doonce.effects.caller import (
     frozen_request,
     settle_us,
 )
+from doonce.effects.linking import UNLINKED
 from doonce.effects.model import Attempt, Ending, EvidenceKind, Question, RefusedMark, Verdicted
 from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
 from doonce.http import Replied, Sent
@@ -143,6 +146,7 @@ class Reconciler:
             decided_by="reconciler",
             successor_id=new_id("wrk"),
             reason=reason,
+            creates=creates(case.view, case.operation),
         )
 
     def _look_again(self, case: _Case, reason: str, not_before_us: int | None = None) -> Resolve:
@@ -288,3 +292,16 @@ class Reconciler:
             self._observer.stale("reconcile", "resolve")
         elif resolved is Resolved.RECORDED and row.verdict is not None:
             self._observer.ended(row.command.operation, row.verdict.verdict.value)
+            await self._observe_link(row)
+
+    async def _observe_link(self, row: Resolve) -> None:
+        """Count what became of a proven create's link, by the end that says it."""
+        if row.creates is None or row.verdict is None or row.verdict.verdict is not Verdict.EFFECT_PROVEN:
+            return
+        try:
+            ends = await self._database.read(commands.load_ends, [row.command.id])
+        except (DoonceError, DatabaseFault):
+            return  # a count, no more
+        if row.command.id in ends:
+            refused = UNLINKED in ends[row.command.id].reason
+            self._observer.linked(row.command.operation, "refused" if refused else "made")

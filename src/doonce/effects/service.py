@@ -19,6 +19,7 @@ from doonce.catalog.compile import BindingView, Operation
 from doonce.catalog.model import CompletionMode, OperationContract, Outcome, Policies
 from doonce.catalog.service import Views
 from doonce.commands.model import Command
+from doonce.commands.service import creates
 from doonce.db.committer import Committer
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
@@ -55,7 +56,7 @@ NO_VIEW = Terms(RetryPolicy(), wants_rejected_result=True)
 
 
 @lru_cache(maxsize=256)
-def terms_of(policies: Policies) -> Terms:
+def policy_of(policies: Policies) -> Terms:
     """The binding's policy as the kernel uses it."""
     return Terms(
         policy=RetryPolicy(
@@ -69,6 +70,11 @@ def terms_of(policies: Policies) -> Terms:
         wants_rejected_result=policies.wants_rejected_result,
         asks=policies.completion.mode is CompletionMode.PULL,
     )
+
+
+def terms_of(view: BindingView, operation: str) -> Terms:
+    """What the pinned view says about ending attempts of this operation."""
+    return replace(policy_of(view.policies), creates=creates(view, view.operations[operation]))
 
 
 class Dispatcher:
@@ -111,7 +117,7 @@ class Dispatcher:
         now_us = start.claimed.lease_until - self._lease_us
         held = self._hold_back(start, operation.contract, now_us)
         if held is not None:
-            await self._finish(start, command, terms_of(view.policies), held)
+            await self._finish(start, command, terms_of(view, command.operation), held)
             return
         call = Call(
             claimed=start.claimed,
@@ -151,7 +157,7 @@ class Dispatcher:
 
     async def _call(self, start: Start, call: Call) -> None:
         note = CallLog()
-        terms = terms_of(call.view.policies)
+        terms = terms_of(call.view, call.command.operation)
         try:
             secrets = await self._caller.secret(call.command, call.view)
         except DoonceError as error:
@@ -194,7 +200,8 @@ class Dispatcher:
             if late.outcome is Outcome.ACCEPTED:
                 reason = f"not sent: the predecessor's answer came late: {late.reason}"
                 ending = Ending(Outcome.ACCEPTED, reason, result_json=late.result_json)
-                await self._finish(start, call.command, terms_of(call.view.policies), ending)
+                terms = terms_of(call.view, call.command.operation)
+                await self._finish(start, call.command, terms, ending)
                 return
         await self._call(start, replace(call, lineage=seen))
 
@@ -215,7 +222,7 @@ class Dispatcher:
                 first_dispatched_at_us=start.first_dispatched_at,
             )
             ending = ending_of(crashed, operation.contract, None)
-        await self._finish(start, command, terms_of(view.policies), ending)
+        await self._finish(start, command, terms_of(view, command.operation), ending)
 
     def _from_evidence(self, start: Start) -> Ending | None:
         for seen in start.evidence:
@@ -243,6 +250,8 @@ class Dispatcher:
             return None
         if step is not None:
             self._observer.ended(command.operation, step.outcome.value)
+            if step.linked is not None:
+                self._observer.linked(command.operation, step.linked)
         if finished is Finished.STALE:
             self._observer.stale(start.claimed.item.family, "finish")
         return finished

@@ -48,15 +48,18 @@ class Undecodable:
 
 
 def derive(
-    rule: EventRule, route: RouteParts, receipt_identity: str, body: bytes
+    rule: EventRule, route: RouteParts, receipt_identity: str, body: bytes, named: str | None = None
 ) -> tuple[Derived, ...] | Undecodable:
-    """The events of a body, in its order; equal inputs give equal events.
+    """The events of a body, in its order; equal inputs give equal events. `named` is the type that the header gave.
 
     Numbers keep their exact value, and fields that nobody declared stay (DESIGN rule 7). All or none: a batch with one
     element that cannot be named is undecodable as a whole.
     """
+    kind = route[3] if rule.type_header is None else named
+    if kind is None:
+        return Undecodable(f"the delivery had no type in {rule.type_header}")
     if rule.format is BodyFormat.RAW:
-        return (Derived(0, _identity(route, ["receipt", receipt_identity]), route[3], body, None),)
+        return (Derived(0, _identity(route, ["receipt", receipt_identity]), kind, body, None),)
     try:
         document = loads(body, bytes_max=len(body))
     except Invalid as fault:
@@ -69,7 +72,7 @@ def derive(
         return Undecodable(f"there are {len(elements)} events; at most {EVENTS_MAX} are read")
     derived: list[Derived] = []
     for position, element in enumerate(elements):
-        event = _event(rule, route, receipt_identity, position, element)
+        event = _event(rule, route, receipt_identity, position, element, kind)
         if isinstance(event, Undecodable):
             return event
         derived.append(event)
@@ -95,9 +98,8 @@ def lane_of(route: RouteParts, object_id: tuple[str, ...] | None) -> str | None:
 
 
 def _event(
-    rule: EventRule, route: RouteParts, receipt_identity: str, position: int, element: JsonValue
+    rule: EventRule, route: RouteParts, receipt_identity: str, position: int, element: JsonValue, kind: str
 ) -> Derived | Undecodable:
-    kind: JsonValue = route[3]
     if rule.type is not None:
         try:
             kind = check_text("type", lookup(element, rule.type), TYPE_BYTES_MAX)
@@ -112,9 +114,7 @@ def _event(
                 return Undecodable(f"event {position} has no text or whole number at {pointer}")
             named += found
     try:
-        return Derived(
-            position, _identity(route, named), str(kind), dumps(element), _object_id(rule, element)
-        )
+        return Derived(position, _identity(route, named), kind, dumps(element), _object_id(rule, element))
     except Invalid as fault:
         return Undecodable(f"event {position} has no exact form: {fault.message}")
 

@@ -108,7 +108,7 @@ class Deriver:
         view = await self._views.get(receipt.view_digest)
         webhook = (view.document.webhooks or {})[receipt.route.webhook]
         body = self._vault.open_bytes(body_place(receipt.id), receipt.sealed.raw, receipt.sealed.key_id)
-        found = derive(webhook.events, receipt.route.parts, receipt.identity, body)
+        found = derive(webhook.events, receipt.route.parts, receipt.identity, body, receipt.event_type)
         if isinstance(found, Undecodable):
             dead = Settlement(claimed, Event.DIE, failure_class="undecodable", summary=found.reason)
             return self._ended(unread, dead)

@@ -19,6 +19,8 @@ from doonce.work.model import Scope
 GAPS_MAX: Final = 500
 """Open gaps that are listed, the oldest first; there is at most one for each route."""
 
+OPEN_GAPS: Final = "`doonce gap list` has the open ones, with their numbers"
+
 ROUTE: Final = ("org", "installation", "capability", "webhook")
 
 
@@ -107,7 +109,7 @@ def close(asked: CloseGap) -> Txn[Gap | MissingOrDenied | Stale | Conflict]:
     named = {f"the_{name}": part for name, part in zip(ROUTE, asked.route.parts, strict=True)}
     rows = yield from fetch(GET, **named, the_sequence=asked.sequence)
     if not rows:
-        return MissingOrDenied("there is no such gap")
+        return MissingOrDenied("there is no such gap", hint=OPEN_GAPS)
     gap = _read(rows[0])
     if gap.losses != asked.losses:
         return Stale(

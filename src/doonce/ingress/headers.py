@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from doonce.base.errors import Invalid
+from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.webhooks import HeaderPart
 from doonce.ingress.model import Delivery, Reason
 
@@ -26,6 +28,17 @@ def only(delivery: Delivery, name: bytes) -> bytes | Reason:
     if len(found[0]) > VALUE_BYTES_MAX:
         return Reason.HEADER_LONG
     return found[0].strip(_SPACE)
+
+
+def type_of(delivery: Delivery, name: str) -> str | None:
+    """The type of event that a header names; None where it came not once, or names nothing that could be one."""
+    value = only(delivery, name.encode())
+    if isinstance(value, Reason):
+        return None
+    try:
+        return check_text("type", value.decode("ascii"), LIMITS.name_bytes_max)
+    except (Invalid, UnicodeDecodeError):
+        return None
 
 
 def items(delivery: Delivery, part: HeaderPart) -> list[bytes] | Reason:

@@ -8,11 +8,13 @@ import hashlib
 import hmac
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from doonce.base.errors import Invalid
@@ -34,8 +36,16 @@ class Key(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def proves(self, content: bytes, proof: bytes) -> bool:
-        """Whether this proof, decoded, is one of this key for exactly this content; never raises."""
+    def proves(self, content: bytes, proofs: Sequence[bytes]) -> bool:
+        """Whether one of these proofs, decoded, is one of this key for exactly this content; never raises.
+
+        Each of them is looked at, however early one fits. What the content alone decides is made once, whatever number
+        of proofs a stranger sends.
+        """
+
+
+def _is_one_of(wanted: bytes, proofs: Sequence[bytes]) -> bool:
+    return any([hmac.compare_digest(wanted, proof) for proof in proofs])  # noqa: C419 - a list: every proof is tried
 
 
 class _Mac(Key):
@@ -45,9 +55,8 @@ class _Mac(Key):
         self._secret = secret
         self._hash = hash_name
 
-    def proves(self, content: bytes, proof: bytes) -> bool:
-        wanted = hmac.digest(self._secret.reveal_bytes(), content, self._hash)
-        return hmac.compare_digest(wanted, proof)
+    def proves(self, content: bytes, proofs: Sequence[bytes]) -> bool:
+        return _is_one_of(hmac.digest(self._secret.reveal_bytes(), content, self._hash), proofs)
 
 
 class _SecretFirst(Key):
@@ -56,9 +65,8 @@ class _SecretFirst(Key):
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
 
-    def proves(self, content: bytes, proof: bytes) -> bool:
-        wanted = hashlib.sha256(self._secret.reveal_bytes() + content).digest()
-        return hmac.compare_digest(wanted, proof)
+    def proves(self, content: bytes, proofs: Sequence[bytes]) -> bool:
+        return _is_one_of(hashlib.sha256(self._secret.reveal_bytes() + content).digest(), proofs)
 
 
 class _Shown(Key):
@@ -69,8 +77,8 @@ class _Shown(Key):
     def __init__(self, secret: Secret) -> None:
         self._digest = hashlib.sha256(secret.reveal_bytes()).digest()
 
-    def proves(self, content: bytes, proof: bytes) -> bool:
-        return hmac.compare_digest(self._digest, hashlib.sha256(proof).digest())
+    def proves(self, content: bytes, proofs: Sequence[bytes]) -> bool:
+        return _is_one_of(self._digest, [hashlib.sha256(proof).digest() for proof in proofs])
 
 
 class _Ed25519(Key):
@@ -79,7 +87,10 @@ class _Ed25519(Key):
     def __init__(self, key: ed25519.Ed25519PublicKey) -> None:
         self._key = key
 
-    def proves(self, content: bytes, proof: bytes) -> bool:
+    def proves(self, content: bytes, proofs: Sequence[bytes]) -> bool:
+        return any([self._signed(content, proof) for proof in proofs])  # noqa: C419 - a list: every proof is tried
+
+    def _signed(self, content: bytes, proof: bytes) -> bool:
         try:
             self._key.verify(proof, content)
         except (InvalidSignature, ValueError):
@@ -93,9 +104,13 @@ class _P256(Key):
     def __init__(self, key: ec.EllipticCurvePublicKey) -> None:
         self._key = key
 
-    def proves(self, content: bytes, proof: bytes) -> bool:
+    def proves(self, content: bytes, proofs: Sequence[bytes]) -> bool:
+        digest = hashlib.sha256(content).digest()
+        return any([self._signed(digest, proof) for proof in proofs])  # noqa: C419 - a list: every proof is tried
+
+    def _signed(self, digest: bytes, proof: bytes) -> bool:
         try:
-            self._key.verify(proof, content, ec.ECDSA(hashes.SHA256()))
+            self._key.verify(proof, digest, ec.ECDSA(Prehashed(hashes.SHA256())))
         except (InvalidSignature, ValueError):
             return False
         return True

@@ -37,7 +37,10 @@ class Sealed(Record, frozen=True):
 
 
 class Arrival(Record, frozen=True):
-    """A verified delivery to make durable. Ids and the nonce are made before the transaction (PROTOCOL T1, T7)."""
+    """A verified delivery to make durable. Ids and the nonce are made before the transaction (PROTOCOL T1, T7).
+
+    `event_type` is what the header says that the pack names for it, None where it says nothing that could be a type.
+    """
 
     route: RouteKey
     view_digest: str
@@ -50,6 +53,7 @@ class Arrival(Record, frozen=True):
     body_digest: str
     body_bytes: int
     sealed: Sealed
+    event_type: str | None = None
 
 
 class StoredReceipt(Record, frozen=True):
@@ -62,6 +66,7 @@ class StoredReceipt(Record, frozen=True):
     body_digest: str
     sealed: Sealed | None
     received_at: int
+    event_type: str | None = None
 
 
 class Fate(str, Enum):

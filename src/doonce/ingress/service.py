@@ -165,6 +165,7 @@ class Ingress:
                 work_id=new_id("wrk"),
                 secret_id=route.secret_ids[verified.secret_index],
                 signed_at=verified.signed_at_us,
+                event_type=_event_type(route, delivery),
                 body_digest=body_digest,
                 body_bytes=len(delivery.body),
                 sealed=Sealed(sealed, key_id),
@@ -305,6 +306,11 @@ class Ingress:
         if webhook is None:
             raise MissingOrDenied("no published binding receives this webhook", hint="publish one that does")
         return webhook, (view.document.routes or {})[key.webhook].url, view.digest
+
+
+def _event_type(route: OpenRoute, delivery: Delivery) -> str | None:
+    named = route.webhook.events.type_header
+    return None if named is None else headers.type_of(delivery, named)
 
 
 def _parts(entry: tuple[RouteKey, Counter[str]]) -> tuple[str, ...]:

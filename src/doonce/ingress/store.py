@@ -153,6 +153,7 @@ def _stored(row: Row) -> StoredReceipt:
         route=RouteKey(row["org"], row["installation"], row["capability"], row["webhook"]),
         view_digest=row["view_digest"],
         identity=row["identity"],
+        event_type=row["event_type"],
         body_digest=row["body_digest"],
         sealed=Sealed(bytes(row["sealed"]), row["key_id"]) if row["sealed"] is not None else None,
         received_at=row["received_at"],
@@ -162,7 +163,8 @@ def _stored(row: Row) -> StoredReceipt:
 def _receipt_row(arrival: Arrival, now_us: int) -> tuple[Any, ...]:
     return (
         arrival.receipt_id, *arrival.route.parts, arrival.view_digest, arrival.identity, arrival.secret_id,
-        arrival.signed_at, arrival.body_digest, arrival.body_bytes, arrival.sealed.raw, arrival.sealed.key_id, now_us,
+        arrival.signed_at, arrival.event_type, arrival.body_digest, arrival.body_bytes, arrival.sealed.raw,
+        arrival.sealed.key_id, now_us,
     )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ ingress_receipt = sa.Table(
     sa.Column("identity", IDENTITY, nullable=False),
     sa.Column("secret_id", IDENTITY, nullable=False),
     sa.Column("signed_at", MICROSECONDS),
+    sa.Column("event_type", IDENTITY),
     sa.Column("body_digest", IDENTITY, nullable=False),
     sa.Column("body_bytes", COUNT, nullable=False),
     sa.Column("sealed", BODY),

@@ -23,6 +23,11 @@ from doonce.ingress.signed_content import body_digest_matches, full_url, signed_
 SECRETS_MAX: Final = 8
 """Active secrets of one route; a rotation has two, and each costs a signature on every delivery."""
 
+PROOFS_MAX: Final = 8
+"""Signatures of one delivery that are looked at: a sender makes one with each of its active keys, and each of them may
+cost as much as the body is long.
+"""
+
 _OF_PROOF: Final = {
     Reason.HEADER_MISSING: Reason.PROOF_MISSING,
     Reason.HEADER_REPEATED: Reason.PROOF_REPEATED,
@@ -103,13 +108,12 @@ def _proofs(verifier: Verifier, delivery: Delivery) -> list[bytes] | Reason:
     listed = headers.items(delivery, verifier.proof)
     if isinstance(listed, Reason):
         return _OF_PROOF.get(listed, listed)
+    if len(listed) > PROOFS_MAX:
+        return Reason.ITEMS_TOO_MANY
     decoded = [decode_proof(verifier, item) for item in listed]
     return [proof for proof in decoded if proof is not None] or Reason.PROOF_MALFORMED
 
 
 def _proven_by(keys: Sequence[Key], content: bytes, proofs: Sequence[bytes]) -> int | None:
-    proven: dict[int, bool] = {
-        index: any([key.proves(content, proof) for proof in proofs])  # noqa: C419 - a list: every proof is tried
-        for index, key in enumerate(keys)
-    }
+    proven: dict[int, bool] = {index: key.proves(content, proofs) for index, key in enumerate(keys)}
     return next((index for index, is_proven in proven.items() if is_proven), None)

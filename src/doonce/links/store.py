@@ -199,6 +199,13 @@ def adopt(links: Sequence[NewLink]) -> Txn[list[RemoteLink | Conflict | Stale]]:
     return [_adopted(link, held.get(link.key), taken) for link in links]
 
 
+def hold(links: Sequence[NewLink]) -> Txn[None]:
+    """Lock every living link that adopting these may meet, for who has to lock other things before it adopts."""
+    if links:
+        yield from fetch(LOCK_LOCAL, keys=sorted({link.key for link in links}))
+        yield from _lock_remote(links)
+
+
 def _lock_remote(links: Sequence[NewLink]) -> Txn[set[tuple[str, ...]]]:
     if not links:
         return set()

@@ -196,7 +196,10 @@ def _written(path: Path, ring: KeyRing) -> Path:
     try:
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Unavailable(f"the key file {path} cannot be written: {error.strerror}") from error
+        raise Unavailable(
+            f"the key file {path} cannot be written: {error.strerror}",
+            hint="make its folder writable for this user, or name another place as key_file",
+        ) from error
     with os.fdopen(file, "w") as writer:
         writer.write("\n".join(lines) + "\n")
         writer.flush()

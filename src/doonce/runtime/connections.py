@@ -9,6 +9,12 @@ our steps inside that transaction and can do nothing else: it has no way to begi
 | Django's `connection` | inside `transaction.atomic()` |
 | `sqlite3.Connection` | not in autocommit mode, or after an explicit `BEGIN` |
 | `psycopg` (and `psycopg2`) connection | not in autocommit mode, or inside `connection.transaction()` |
+| `pymysql` connection | not in autocommit mode, or after an explicit `BEGIN` |
+| `MySQLdb` connection | not in autocommit mode: it does not tell more |
+
+On the MySQL wire every answer says whether a transaction is open and whether statements commit by themselves; the
+drivers keep that, so nothing is asked. A deadlock there rolls the whole transaction back and leaves the connection
+usable, and a definition commits: `held` finds out after the application had the connection in its hands.
 """
 
 import sqlite3
@@ -22,14 +28,33 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session, scoped_session
 
 from doonce.base.errors import Conflict, Invalid
-from doonce.runtime.statements import Engine, Placeholder, Rows, Step, T, Transaction, core, text
+from doonce.runtime.statements import (
+    WHICH_ENGINE,
+    Engine,
+    Placeholder,
+    Rows,
+    Step,
+    T,
+    Transaction,
+    core,
+    received,
+    text,
+)
 
 IDLE = 0
 """libpq's transaction status outside of any transaction, as both psycopgs report it."""
 
+BEGUN = 1
+"""The bit of the MySQL wire's server status that says: a transaction is open."""
+
 
 class Runner(Protocol):
     """Runs one step of ours in the application's transaction."""
+
+    @property
+    def engine(self) -> Engine:
+        """Whose SQL the steps are."""
+        ...
 
     def run(self, step: Step) -> Rows:
         """Return the step's rows; the driver's errors pass through unchanged."""
@@ -55,7 +80,8 @@ def advance(active: Runner, transaction: Transaction[T]) -> T:
     try:
         step = next(transaction)
         while True:
-            rows = active.run(step)
+            asked = step.statement is WHICH_ENGINE
+            rows = ({"engine": active.engine},) if asked else active.run(step)
             step = transaction.send(rows)
     except StopIteration as ended:
         return cast("T", ended.value)
@@ -91,7 +117,48 @@ def runner(connection: Any) -> Runner:
         return _django(connection)
     if _is_psycopg(connection):
         return _psycopg(connection)
+    if _modules(connection) & {"pymysql", "MySQLdb"} and hasattr(connection, "get_autocommit"):
+        return _mysql(connection)
     raise _unknown(connection)
+
+
+def held(connection: Any) -> Runner:
+    """`runner`, for a connection in whose open transaction steps of ours have run before.
+
+    Raises `Conflict` also where the driver tells that nothing is open any more: the application committed, or the
+    server rolled back or committed by itself. A transaction that was begun since looks the same; whoever must know
+    reads again what it wrote.
+    """
+    active = runner(connection)
+    if _begun(connection) is False:
+        raise Conflict(
+            "the transaction in which this began is over",
+            hint="neither commit, roll back nor define tables here, and let a deadlock's error (1213) leave",
+        )
+    return active
+
+
+def require_unbegun(connection: Any) -> None:
+    """Raise `Conflict` where a definition would commit what the application has done in this transaction."""
+    if _begun(connection):
+        raise Conflict(
+            "on this engine a definition commits the transaction, and this one has begun already",
+            hint="create the tables in a transaction of their own",
+        )
+
+
+def _begun(connection: Any) -> bool | None:
+    """Whether the server has a transaction open, by its last word; None where that is not known."""
+    if isinstance(connection, scoped_session):
+        connection = connection()
+    if isinstance(connection, Session):
+        connection = connection.connection()
+    if isinstance(connection, Connection):
+        connection = connection.connection.driver_connection
+    elif hasattr(connection, "in_atomic_block"):
+        connection = connection.connection
+    status = getattr(connection, "server_status", None)
+    return bool(status & BEGUN) if isinstance(status, int) else None
 
 
 # --------------------------------------------------------------------------------------- one for each library
@@ -100,11 +167,17 @@ def runner(connection: Any) -> Runner:
 class _SqlalchemyRunner:
     def __init__(self, connection: Connection, engine: Engine) -> None:
         self._connection = connection
-        self._engine = engine
+        self.engine = engine
 
     def run(self, step: Step) -> Rows:
-        result = self._connection.execute(core(step.statement, self._engine), dict(step.values))
-        return cast("Rows", result.mappings().all()) if result.returns_rows else ()
+        values = dict(step.values)
+        if self.engine == "mysql" and values:
+            values = text(step.statement, self.engine, "format").named(values)
+        result = self._connection.execute(core(step.statement, self.engine), values)
+        if not result.returns_rows:
+            return ()
+        names = list(result.keys())
+        return [received(names, row) for row in result]
 
 
 def _sqlalchemy(connection: Connection) -> Runner:
@@ -124,17 +197,17 @@ class _CursorRunner:
 
     def __init__(self, cursor: Callable[[], Any], engine: Engine, placeholder: Placeholder) -> None:
         self._cursor = cursor
-        self._engine: Engine = engine
+        self.engine = engine
         self._placeholder: Placeholder = placeholder
 
     def run(self, step: Step) -> Rows:
-        statement = text(step.statement, self._engine, self._placeholder)
+        statement = text(step.statement, self.engine, self._placeholder)
         with closing(self._cursor()) as cursor:
             cursor.execute(statement.sql, statement.values(step.values))
             if cursor.description is None:
                 return ()
             names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return [received(names, row) for row in cursor.fetchall()]
 
 
 def _sqlite3(connection: sqlite3.Connection) -> Runner:
@@ -158,9 +231,23 @@ def _require_sqlite3(connection: sqlite3.Connection) -> None:
         raise _no_transaction("the sqlite3 connection is in autocommit mode", "execute BEGIN IMMEDIATE first")
 
 
+def _modules(connection: Any) -> set[str]:
+    return {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+
+
 def _is_psycopg(connection: Any) -> bool:
-    modules = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
-    return bool(modules & {"psycopg", "psycopg2"}) and hasattr(connection, "info")
+    return bool(_modules(connection) & {"psycopg", "psycopg2"}) and hasattr(connection, "info")
+
+
+def _mysql(connection: Any) -> Runner:
+    if connection.get_autocommit() and not _begun(connection):
+        raise _no_transaction(
+            "the connection is in autocommit mode", "use autocommit=False, or connection.begin() of pymysql"
+        )
+    # A plain cursor, whatever class the application's are of. Not imported: as psycopg.
+    name = "pymysql.cursors" if "pymysql" in _modules(connection) else "MySQLdb.cursors"
+    plain = sys.modules[name].Cursor
+    return _CursorRunner(lambda: connection.cursor(plain), "mysql", "format")
 
 
 def _psycopg(connection: Any) -> Runner:
@@ -190,7 +277,9 @@ def _engine(name: str) -> Engine:
         return "sqlite"
     if name == "postgresql":
         return "postgresql"
-    raise Invalid("this database engine is not supported yet", hint="SQLite and PostgreSQL are")
+    if name in {"mysql", "mariadb"}:
+        return "mysql"
+    raise Invalid("this database engine is not supported", hint="SQLite, PostgreSQL, MariaDB and MySQL are")
 
 
 def _no_transaction(why: str, hint: str) -> Conflict:
@@ -201,5 +290,5 @@ def _unknown(connection: object) -> Invalid:
     kind = type(connection)
     return Invalid(
         f"a connection of type {kind.__module__}.{kind.__qualname__} is not supported",
-        hint="hand in a connection of SQLAlchemy, Django, sqlite3 or psycopg",
+        hint="hand in a connection of SQLAlchemy, Django, sqlite3, psycopg or pymysql",
     )

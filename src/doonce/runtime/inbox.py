@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
 from doonce.runtime import inbox_store as store
-from doonce.runtime.connections import advance, execute, execute_async, runner
+from doonce.runtime.connections import advance, execute, execute_async, held, runner
 from doonce.runtime.events import Event, event_of
 from doonce.runtime.model import Note, Project
 from doonce.wire import (
@@ -60,17 +60,17 @@ def apply(
     """
     verify_notice(notice)
     active = runner(connection)
-    reading = advance(active, store.examine(notice))
-    match reading:
-        case CompletionReceipt():
-            return reading
+    examined = advance(active, store.examine(notice))
+    match examined.reading:
+        case CompletionReceipt() as receipt:
+            return receipt
         case Project():
             project(connection, notice)
         case Note():
             if note is not None:
                 note(connection, notice)
-    # The projection had the connection in its hands: `execute` proves again that a transaction is open.
-    return execute(connection, store.settle(notice, new_id("rcp")))
+    # The projection had the connection in its hands: is it still the transaction that `examine` locked the row in?
+    return advance(held(connection), store.settle(notice, new_id("rcp"), examined.notices))
 
 
 async def apply_async(
@@ -82,16 +82,17 @@ async def apply_async(
 ) -> CompletionReceipt:
     """`apply` inside an open transaction of SQLAlchemy's asyncio, with awaited projections."""
     verify_notice(notice)
-    reading = await execute_async(connection, store.examine(notice))
-    match reading:
-        case CompletionReceipt():
-            return reading
+    examined = await execute_async(connection, store.examine(notice))
+    match examined.reading:
+        case CompletionReceipt() as receipt:
+            return receipt
         case Project():
             await project(connection, notice)
         case Note():
             if note is not None:
                 await note(connection, notice)
-    return await execute_async(connection, store.settle(notice, new_id("rcp")))
+    settlement = store.settle(notice, new_id("rcp"), examined.notices)
+    return await connection.run_sync(lambda inner: advance(held(inner), settlement))
 
 
 def take(connection: Any, notice: EventNotice, handler: EventHandler) -> EventReceipt:
@@ -107,7 +108,8 @@ def take(connection: Any, notice: EventNotice, handler: EventHandler) -> EventRe
     stored = execute(connection, store.first(store.EVENT, notice.event_id, receipt_id))
     if stored == receipt_id:
         handler(connection, event_of(notice))
-        runner(connection)  # the handler had the connection in its hands: a transaction must still be open
+        # The handler had the connection in its hands: is it still the transaction of the dedupe row?
+        advance(held(connection), store.hold(store.EVENT, notice.event_id, receipt_id))
     return _receipt(notice, stored, applied=stored == receipt_id)
 
 
@@ -118,7 +120,8 @@ async def take_async(connection: AnyAsync, notice: EventNotice, handler: AsyncEv
     stored = await execute_async(connection, store.first(store.EVENT, notice.event_id, receipt_id))
     if stored == receipt_id:
         await handler(connection, event_of(notice))
-        await connection.run_sync(runner)
+        still = store.hold(store.EVENT, notice.event_id, receipt_id)
+        await connection.run_sync(lambda inner: advance(held(inner), still))
     return _receipt(notice, stored, applied=stored == receipt_id)
 
 

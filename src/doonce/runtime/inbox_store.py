@@ -4,11 +4,12 @@ An update that changes a value is the one lock that every engine has: it blocks 
 certified on a replicated one, and takes SQLite's write lock before anything is read.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Executable, literal, select, update
 
-from doonce.base.errors import Internal, MissingOrDenied, Quarantined
+from doonce.base.errors import Conflict, Internal, MissingOrDenied, Quarantined
 from doonce.runtime.model import ADMITTED, NoticedRow, OutboxState, Reading, read_notice
 from doonce.runtime.statements import (
     Engine,
@@ -17,7 +18,7 @@ from doonce.runtime.statements import (
     fetch,
     fetch_one,
     given,
-    insert,
+    insert_or_keep,
     now_us,
     statement,
 )
@@ -39,13 +40,15 @@ def lock_row(_engine: Engine) -> Executable:
 
 @statement
 def noticed_row(_engine: Engine) -> Executable:
-    columns = (_c.handoff_key, _c.payload_digest, _c.state, _c.command_id, _c.terminal_digest)
+    columns = (_c.handoff_key, _c.payload_digest, _c.state, _c.command_id, _c.terminal_digest, _c.notices)
     return select(*columns).where(_c.outbox_id == given("id")).with_for_update()
 
 
 @statement
 def insert_entry(engine: Engine) -> Executable:
-    entry = insert(engine, inbox).values(
+    return insert_or_keep(
+        engine,
+        inbox,
         kind=given("kind"),
         inbox_id=given("inbox_id"),
         receipt_id=given("receipt_id"),
@@ -53,13 +56,26 @@ def insert_entry(engine: Engine) -> Executable:
         outcome=given("outcome"),
         recorded_at_us=now_us(),
     )
-    return entry.on_conflict_do_nothing()
+
+
+_FOUND: Final = inbox.c.kind == given("kind"), inbox.c.inbox_id == given("inbox_id")
 
 
 @statement
 def entry_receipt(_engine: Engine) -> Executable:
-    found = inbox.c.kind == given("kind"), inbox.c.inbox_id == given("inbox_id")
-    return select(inbox.c.receipt_id).where(*found).with_for_update()
+    """The stored receipt as it is now, for an entry that is there: whatever the transaction's snapshot has."""
+    return select(inbox.c.receipt_id).where(*_FOUND).with_for_update()
+
+
+@statement
+def earlier_receipt(engine: Engine) -> Executable:
+    """The receipt of an entry that is mostly not there.
+
+    A locking read of what is not there locks the gap on the MySQL wire, and two who hold one gap and then insert are
+    a deadlock. What a plain read misses in an old snapshot, the notice's own entry finds when it is written.
+    """
+    found = select(inbox.c.receipt_id).where(*_FOUND)
+    return found if engine == "mysql" else found.with_for_update()
 
 
 @statement
@@ -86,13 +102,24 @@ def end_row(_engine: Engine) -> Executable:
     )
 
 
-def examine(notice: CompletionNotice) -> Transaction[Reading]:
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a notice does, and the row's count of notices: this transaction's own, as long as it lasts."""
+
+    reading: Reading
+    notices: int
+
+
+def examine(notice: CompletionNotice) -> Transaction[Examined]:
     """Lock the outbox row of `notice` and say what the notice does to it; see `model.read_notice`."""
     yield from fetch(lock_row, id=notice.outbox_id)
     found = yield from fetch_one(noticed_row, id=notice.outbox_id)
     if found is None:
         raise MissingOrDenied("there is no such outbox row in this database")
-    earlier = yield from fetch_one(entry_receipt, kind=NOTICE, inbox_id=notice.digest)
+    earlier = yield from fetch_one(earlier_receipt, kind=NOTICE, inbox_id=notice.digest)
+    if earlier is None and found["terminal_digest"] == notice.digest:
+        # The row, which was read as it is now, says that this very notice was applied: the snapshot is older.
+        earlier = yield from fetch_one(entry_receipt, kind=NOTICE, inbox_id=notice.digest)
     row = NoticedRow(
         key=found["handoff_key"],
         payload_digest=found["payload_digest"],
@@ -100,11 +127,18 @@ def examine(notice: CompletionNotice) -> Transaction[Reading]:
         command_id=found["command_id"],
         terminal_digest=found["terminal_digest"],
     )
-    return read_notice(notice, row, None if earlier is None else earlier["receipt_id"])
+    reading = read_notice(notice, row, None if earlier is None else earlier["receipt_id"])
+    return Examined(reading, found["notices"])
 
 
-def settle(notice: CompletionNotice, receipt_id: str) -> Transaction[CompletionReceipt]:
-    """Write the receipt of a notice that `examine` let through in this same transaction."""
+def settle(notice: CompletionNotice, receipt_id: str, notices: int) -> Transaction[CompletionReceipt]:
+    """Write the receipt of a notice that `examine` let through in this same transaction.
+
+    Raises `Conflict` where it is another one: `notices` is not what the row says, or the entry is somebody else's.
+    """
+    held = yield from fetch_one(noticed_row, id=notice.outbox_id)
+    if held is None or held["notices"] != notices:
+        raise _torn()
     yield from fetch(
         insert_entry,
         kind=NOTICE,
@@ -113,6 +147,7 @@ def settle(notice: CompletionNotice, receipt_id: str) -> Transaction[CompletionR
         command_id=notice.command_id,
         outcome=notice.outcome.value,
     )
+    yield from hold(NOTICE, notice.digest, receipt_id)
     facts = {"id": notice.outbox_id, "command": notice.command_id, "seen": notice.outcome.value}
     if notice.terminal:
         yield from fetch(end_row, **facts, digest=notice.digest)
@@ -123,6 +158,20 @@ def settle(notice: CompletionNotice, receipt_id: str) -> Transaction[CompletionR
         notice_digest=notice.digest,
         state=ReceiptState.APPLIED if notice.terminal else ReceiptState.NOTED,
         receipt_id=receipt_id,
+    )
+
+
+def hold(kind: str, entry_id: str, receipt_id: str) -> Transaction[None]:
+    """Return when this transaction still has the entry that it wrote; raise `Conflict` otherwise."""
+    stored = yield from fetch_one(entry_receipt, kind=kind, inbox_id=entry_id)
+    if stored is None or stored["receipt_id"] != receipt_id:
+        raise _torn()
+
+
+def _torn() -> Conflict:
+    return Conflict(
+        "the transaction in which this began is over, or began before another one's receipt",
+        hint="roll back; let a deadlock's error leave the handler; it comes again",
     )
 
 

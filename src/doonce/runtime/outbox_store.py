@@ -19,7 +19,8 @@ from doonce.runtime.statements import (
     fetch,
     fetch_one,
     given,
-    insert,
+    insert_or_change,
+    insert_or_keep,
     now_us,
     one_of,
     statement,
@@ -76,15 +77,14 @@ STATUS_COLUMNS = tuple(_c[field.name] for field in fields(OutboxStatus))
 @statement
 def advance_lane(engine: Engine) -> Executable:
     """Draw the lane's next position and hold the lane until the application commits (PROTOCOL L2)."""
-    first = insert(engine, lanes).values(
+    return insert_or_change(
+        engine,
+        lanes,
+        {"tail": lanes.c.tail + literal(1)},
         org=given("org"),
         installation=given("installation"),
         source_lane=given("source_lane"),
         tail=literal(1),
-    )
-    return first.on_conflict_do_update(
-        index_elements=[lanes.c.org, lanes.c.installation, lanes.c.source_lane],
-        set_={"tail": lanes.c.tail + literal(1)},
     )
 
 
@@ -100,7 +100,9 @@ def lane_tail(_engine: Engine) -> Executable:
 @statement
 def insert_intent(engine: Engine) -> Executable:
     pinned = {column.name: given(column.name) for column in INTENT_COLUMNS}
-    row = insert(engine, outbox).values(
+    return insert_or_keep(
+        engine,
+        outbox,
         **pinned,
         lane_position=given("lane_position"),
         emitted_at_us=now_us(),
@@ -108,7 +110,6 @@ def insert_intent(engine: Engine) -> Executable:
         state=constant(OutboxState.PENDING),
         wish=constant(Wish.ACCEPT),
     )
-    return row.on_conflict_do_nothing()
 
 
 @statement

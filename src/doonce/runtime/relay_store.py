@@ -10,8 +10,23 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, assert_never
 
-from sqlalchemy import ColumnElement, Executable, and_, case, exists, literal, null, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Executable,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    literal,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy import text as sql_text
 
+from doonce.base.json import dumps
 from doonce.runtime.model import (
     ADMITTED,
     OPEN,
@@ -28,9 +43,11 @@ from doonce.runtime.model import (
 from doonce.runtime.outbox_store import INTENT_COLUMNS, Intent
 from doonce.runtime.statements import (
     Engine,
+    Rows,
     Statement,
     Transaction,
     constant,
+    engine_name,
     fetch,
     fetch_one,
     given,
@@ -86,31 +103,39 @@ _HOLDING: Final[dict[HeadPolicy, tuple[OutboxState, ...]]] = {
 }
 
 
+_candidate: Final = outbox.alias("candidate")
+
+
+def _due(policy: HeadPolicy, now: ColumnElement[int]) -> Select[Any]:
+    """The rows to hand over now, the longest due first."""
+    row = _candidate
+    earlier = outbox.alias("earlier")
+    # Lane positions are drawn under the lane's lock until commit, so no earlier row can appear later.
+    ahead = select(literal(1)).where(
+        earlier.c.org == row.c.org,
+        earlier.c.installation == row.c.installation,
+        earlier.c.source_lane == row.c.source_lane,
+        one_of(earlier.c.state, _HOLDING[policy]),
+        earlier.c.lane_position < row.c.lane_position,
+    )
+    held_up = exists(ahead.with_hint(earlier, "FORCE INDEX (doonce_outbox_lane_open)", "mysql"))
+    return (
+        select(row.c.outbox_id)
+        .where(
+            row.c.state == constant(OutboxState.PENDING),
+            row.c.due_at_us <= now,
+            row.c.lease_until_us < now,
+            # A withdrawal need not wait for its turn: it asks for nothing to be done.
+            or_(row.c.source_lane.is_(None), row.c.wish == constant(Wish.WITHDRAW), ~held_up),
+        )
+        .order_by(row.c.due_at_us, row.c.outbox_id)
+        .limit(given("rows_max"))
+    )
+
+
 def _claim(policy: HeadPolicy) -> Statement:
     def build(engine: Engine) -> Executable:
-        row = outbox.alias("candidate")
-        earlier = outbox.alias("earlier")
-        # Lane positions are drawn under the lane's lock until commit, so no earlier row can appear later.
-        held_up = exists().where(
-            earlier.c.org == row.c.org,
-            earlier.c.installation == row.c.installation,
-            earlier.c.source_lane == row.c.source_lane,
-            one_of(earlier.c.state, _HOLDING[policy]),
-            earlier.c.lane_position < row.c.lane_position,
-        )
-        due = (
-            select(row.c.outbox_id)
-            .where(
-                row.c.state == constant(OutboxState.PENDING),
-                row.c.due_at_us <= now_us_once(),
-                row.c.lease_until_us < now_us_once(),
-                # A withdrawal need not wait for its turn: it asks for nothing to be done.
-                or_(row.c.source_lane.is_(None), row.c.wish == constant(Wish.WITHDRAW), ~held_up),
-            )
-            .order_by(row.c.due_at_us, row.c.outbox_id)
-            .limit(given("rows_max"))
-            .with_for_update(skip_locked=True, of=row)
-        )
+        due = _due(policy, now_us_once()).with_for_update(skip_locked=True, of=_candidate)
         if engine == "postgresql":
             # In a CTE it runs once; a subquery may be planned as the inner side of a loop, and claim too much.
             due = select(due.cte("due").c.outbox_id)
@@ -124,6 +149,65 @@ def _claim(policy: HeadPolicy) -> Statement:
 
 
 _CLAIMS: Final[dict[HeadPolicy, Statement]] = {policy: _claim(policy) for policy in HeadPolicy}
+
+
+def _find(policy: HeadPolicy) -> Statement:
+    def build(_engine: Engine) -> Executable:
+        return _due(policy, now_us()).with_hint(_candidate, "FORCE INDEX (doonce_outbox_due)", "mysql")
+
+    return Statement("find_" + policy.value, build)
+
+
+_FINDS: Final[dict[HeadPolicy, Statement]] = {policy: _find(policy) for policy in HeadPolicy}
+
+CROWD: Final = 4
+"""How many relays may find the same rows first, and still each take others."""
+
+
+@statement
+def lock_found(_engine: Engine) -> Executable:
+    """Those of the found rows that nobody else holds and that are still free. Ids are given in hexadecimal."""
+    return (
+        sql_text(
+            "SELECT o.outbox_id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id VARCHAR(512) PATH '$')) AS found"
+            " STRAIGHT_JOIN doonce_outbox AS o FORCE INDEX (PRIMARY) ON o.outbox_id = UNHEX(found.id)"
+            " WHERE o.state = :pending"
+            " AND o.due_at_us <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+            " AND o.lease_until_us < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+            " LIMIT :rows_max FOR UPDATE SKIP LOCKED"
+        )
+        .bindparams(bindparam("pending", OutboxState.PENDING.value))
+        .columns(_c.outbox_id)
+    )
+
+
+@statement
+def lease_locked(_engine: Engine) -> Executable:
+    """Lease rows that this transaction has locked."""
+    return sql_text(
+        "UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id VARCHAR(512) PATH '$')) AS found"
+        " STRAIGHT_JOIN doonce_outbox AS o FORCE INDEX (PRIMARY) ON o.outbox_id = UNHEX(found.id)"
+        " SET o.lease_token = :token,"
+        " o.lease_until_us = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease_us"
+    ).bindparams(bindparam("token", type_=_c.lease_token.type))
+
+
+def _claim_apart(token: str, *, rows_max: int, lease_us: int, policy: HeadPolicy) -> Transaction[None]:
+    """Find, lock and lease one after the other, where one statement cannot do it, or locks what it only looks at.
+
+    The search locks nothing and may be of an old snapshot. What it says of a lane stays true for ever, since no
+    earlier row of it can appear; whether a row is still free is looked at again under its lock.
+    """
+    found = yield from fetch(_FINDS[policy], rows_max=CROWD * rows_max)
+    if not found:
+        return
+    locked = yield from fetch(lock_found, ids=_hexadecimal(found), rows_max=rows_max)
+    if locked:
+        yield from fetch(lease_locked, ids=_hexadecimal(locked), token=token, lease_us=lease_us)
+
+
+def _hexadecimal(rows: Rows) -> str:
+    return dumps([row["outbox_id"].encode().hex() for row in rows]).decode()
 
 
 @statement
@@ -232,12 +316,17 @@ def give_back(_engine: Engine) -> Executable:
 
 @statement
 def recorded_row(_engine: Engine) -> Executable:
-    return select(_c.state, _c.receipt_id, _c.command_id, _c.error_class).where(_c.outbox_id == given("id"))
+    """The row as it is now: an update that did not match says nothing, and a snapshot may be older than it."""
+    columns = (_c.state, _c.receipt_id, _c.command_id, _c.error_class)
+    return select(*columns).where(_c.outbox_id == given("id")).with_for_update()
 
 
 def claim(token: str, *, rows_max: int, lease_us: int, policy: HeadPolicy) -> Transaction[list[Claimed]]:
     """Lease up to `rows_max` due rows under `token`, at most one of each source lane (PROTOCOL L2)."""
-    yield from fetch(_CLAIMS[policy], token=token, rows_max=rows_max, lease_us=lease_us)
+    if (yield from engine_name()) == "mysql":
+        yield from _claim_apart(token, rows_max=rows_max, lease_us=lease_us, policy=policy)
+    else:
+        yield from fetch(_CLAIMS[policy], token=token, rows_max=rows_max, lease_us=lease_us)
     rows = yield from fetch(claimed_rows, token=token)
     claimed = []
     for row in rows:

@@ -19,10 +19,11 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    literal,
     literal_column,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import BindParameter, ClauseElement
@@ -30,7 +31,10 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from doonce.base.errors import Internal
 
-Engine = Literal["sqlite", "postgresql"]
+Engine = Literal["sqlite", "postgresql", "mysql"]
+"""`mysql` is the wire of MariaDB and MySQL alike."""
+
+
 Placeholder = Literal["qmark", "format"]
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -39,7 +43,10 @@ T = TypeVar("T")
 _DIALECTS: Final[dict[Engine, Callable[..., Dialect]]] = {
     "sqlite": sqlite.dialect,
     "postgresql": postgresql.dialect,
+    "mysql": mysql.dialect,
 }
+RAW: Final = frozenset({"payload"})
+"""The one column whose value is bytes to us; whatever else a driver calls bytes is text."""
 
 
 class _NowUs(FunctionElement[int]):
@@ -57,6 +64,13 @@ def _now_us_sqlite(_element: _NowUs, _compiler: SQLCompiler, **_options: Any) ->
     return "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 
 
+@compiles(_NowUs, "mysql")
+@compiles(_NowUs, "mariadb")
+def _now_us_mysql(_element: _NowUs, _compiler: SQLCompiler, **_options: Any) -> str:
+    # From the universal time: a session's own zone may have an hour twice. It stands still for a whole statement.
+    return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+
+
 def now_us() -> ColumnElement[int]:
     """The database's own time in microseconds UTC, read when the statement runs and not when the transaction
     began (DESIGN rule 4.1). SQLite's has a millisecond's resolution; nothing here is ordered by time."""
@@ -68,11 +82,33 @@ def now_us_once() -> ColumnElement[int]:
     return select(_NowUs()).scalar_subquery()
 
 
-def insert(engine: Engine, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """An insert that can take `ON CONFLICT`; which row won is read afterwards, under a lock (PROTOCOL T7)."""
-    if engine == "postgresql":
-        return postgresql.insert(table)
-    return sqlite.insert(table)
+def insert_or_keep(engine: Engine, table: Table, **values: Any) -> Executable:
+    """An insert that leaves a row of the same key as it is; which one won is read under a lock (PROTOCOL T7)."""
+    match engine:
+        case "mysql":
+            # Not INSERT IGNORE, which also swallows and cuts what the server refuses.
+            kept = next(iter(table.primary_key.columns))
+            return mysql.insert(table).values(**values).on_duplicate_key_update({kept.name: kept})
+        case "postgresql":
+            return postgresql.insert(table).values(**values).on_conflict_do_nothing()
+        case "sqlite":
+            return sqlite.insert(table).values(**values).on_conflict_do_nothing()
+
+
+def insert_or_change(
+    engine: Engine, table: Table, change: Mapping[str, ColumnElement[Any]], **values: Any
+) -> Executable:
+    """An insert that makes `change` to the row of the same primary key, and holds it until the commit."""
+    key = list(table.primary_key.columns)
+    match engine:
+        case "mysql":
+            return mysql.insert(table).values(**values).on_duplicate_key_update(dict(change))
+        case "postgresql":
+            row = postgresql.insert(table).values(**values)
+            return row.on_conflict_do_update(index_elements=key, set_=dict(change))
+        case "sqlite":
+            same = sqlite.insert(table).values(**values)
+            return same.on_conflict_do_update(index_elements=key, set_=dict(change))
 
 
 def constant(value: Enum) -> ColumnElement[str]:
@@ -113,11 +149,20 @@ class Text:
     sql: str
     order: tuple[str, ...]
     fixed: Mapping[str, Any]
+    exact: frozenset[str] = frozenset()
+    """Names of the texts that the engine compares as bytes, and must get as bytes."""
 
     def values(self, given_values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the ordered values; one that was not given is a fault of ours and raises `KeyError`."""
-        named = {**self.fixed, **given_values}
+        named = {**self.fixed, **self.named(given_values)}
         return tuple(named[name] for name in self.order)
+
+    def named(self, given_values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the given values by name, as the engine must get them."""
+        return {
+            name: value.encode() if name in self.exact and isinstance(value, str) else value
+            for name, value in given_values.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +174,16 @@ class Step:
 
 
 Transaction = Generator[Step, Rows, T]
+
+
+WHICH_ENGINE: Final = Statement("which_engine", lambda _engine: select(literal(1)))
+"""Never sent: whoever runs the steps knows its engine, and answers by itself."""
+
+
+def engine_name() -> Transaction[Engine]:
+    """Say on which engine the transaction runs, for one whose steps differ."""
+    ((row),) = yield Step(WHICH_ENGINE, {})
+    return cast("Engine", row["engine"])
 
 
 def fetch(statement: Statement, **values: Any) -> Transaction[Rows]:
@@ -159,4 +214,17 @@ def text(statement: Statement, engine: Engine, placeholder: Placeholder) -> Text
     if not isinstance(compiled, SQLCompiler):
         return Text(str(compiled), (), {})
     fixed = {name: bind.effective_value for bind, name in compiled.bind_names.items() if not bind.required}
-    return Text(str(compiled), tuple(compiled.positiontup or ()), fixed)
+    exact = frozenset(
+        name
+        for bind, name in compiled.bind_names.items()
+        if engine == "mysql" and isinstance(bind.type.dialect_impl(dialect), mysql.VARBINARY)
+    )
+    return Text(str(compiled), tuple(compiled.positiontup or ()), fixed, exact)
+
+
+def received(names: Iterable[str], values: Iterable[Any]) -> Row:
+    """Return one row by its columns' names: what is compared as bytes comes back as the text that it was."""
+    return {
+        name: value.decode() if isinstance(value, bytes) and name not in RAW else value
+        for name, value in zip(names, values, strict=True)
+    }

@@ -99,7 +99,7 @@ def revoke(credential_id: str) -> Txn[Credential | MissingOrDenied]:
     """End a credential for ever; repeatable. `MissingOrDenied`, as a value, for an id that there is not."""
     rows = yield from fetch(LOCK_BY_ID, the_id=credential_id)
     if not rows:
-        return MissingOrDenied("there is no such credential")
+        return MissingOrDenied("there is no such credential", hint="`doonce credential list` has all of them")
     yield from fetch(REVOKE, the_id=credential_id, now_us=(yield from clock()))
     rows = yield from fetch(LOCK_BY_ID, the_id=credential_id)
     return read_credential(rows[0])

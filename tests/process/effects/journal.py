@@ -14,11 +14,16 @@ from doonce.work.tables import work_item, work_item_history
 Rows = Sequence[Any]
 
 
-def sync_engine(url: str) -> sa.Engine:
-    """A plain engine of its own on a test's database."""
+def sync_url(url: str) -> str:
+    """The URL of a test's database for an application of SQLAlchemy's, without asyncio."""
     drivers = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "sqlite": "sqlite"}
     parsed = sa.make_url(url)
-    return sa.create_engine(parsed.set(drivername=drivers[parsed.drivername]), isolation_level="AUTOCOMMIT")
+    return parsed.set(drivername=drivers[parsed.drivername]).render_as_string(hide_password=False)
+
+
+def sync_engine(url: str) -> sa.Engine:
+    """A plain engine of its own on a test's database."""
+    return sa.create_engine(sync_url(url), isolation_level="AUTOCOMMIT")
 
 
 class Journal:

@@ -14,11 +14,14 @@ from collections.abc import Callable
 
 import msgspec
 from tests.process.effects import acceptor, receiver, worker
+from tests.process.kill import crm_process, embedding
 
 MAINS: dict[str, Callable[[], None]] = {
     "worker": worker.main,
     "acceptor": acceptor.main,
     "receiver": receiver.main,
+    "crm": crm_process.main,
+    "embedding": embedding.main,
 }
 
 

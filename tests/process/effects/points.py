@@ -22,8 +22,9 @@ class TestPoints(Points):
 
     __test__ = False
 
-    def __init__(self, armed: Iterable[Armed], watch: str | None) -> None:
+    def __init__(self, armed: Iterable[Armed], watch: str | None, claims: frozenset[str] = CLAIMS) -> None:
         super().__init__()
+        self._claims = claims
         self._each = [Points(_armed(point)) for point in armed]
         self._file = None if watch is None else os.open(watch, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._seen: set[str] = set()
@@ -44,7 +45,9 @@ class TestPoints(Points):
         transact = database.transact
 
         async def watched(operation: Callable[..., Any], *args: Any) -> Any:
-            return await transact(self._told(operation) if operation.__name__ in CLAIMS else operation, *args)
+            return await transact(
+                self._told(operation) if operation.__name__ in self._claims else operation, *args
+            )
 
         database.points = self
         database.transact = watched  # type: ignore[method-assign]  # the one seam that sees every result

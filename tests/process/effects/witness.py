@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import sqlalchemy as sa
 from tests.process.effects.deployment import Accepted, Deployment
 
-from doonce.catalog.model import Method, OperationContract, ReplayKind, SourceFailure
+from doonce.catalog.model import LinkUse, Method, OperationContract, ReplayKind, SourceFailure
+from doonce.links.tables import remote_link
 from doonce.work.tables import work_lane, work_lane_entry
 
 Entry = dict[str, Any]
@@ -67,6 +68,7 @@ def _check(deployment: Deployment) -> None:
             _check_sends(witness, one, attempts[one.id])
             _check_end(witness, one)
             _check_completion(deployment, one)
+            _check_link(witness, one)
     _check_dispositions(witness)
     _check_target_lanes(deployment)
     _check_source_lanes(witness)
@@ -102,6 +104,22 @@ def _check_end(witness: Witness, one: Accepted) -> None:
         assert done == 0
     else:
         assert done == (1 if end.ended_as == "accepted" else 0), f"{one.id} ended {end.ended_as}, done {done}"
+
+
+def _check_link(witness: Witness, one: Accepted) -> None:
+    """An accepted create has one link, to the object that the provider made of it; any other end has none."""
+    if witness.contract(one).link is not LinkUse.CREATES:
+        return
+    deployment = witness.deployment
+    found = deployment.journal.rows(
+        sa.select(remote_link.c.remote_id).where(remote_link.c.local_ref == one.request.local_ref)
+    )
+    if deployment.journal.ends()[one.id].ended_as != "accepted":
+        assert not found, f"{one.id} made nothing, and is linked"
+        return
+    assert len(found) == 1, f"{one.id} was accepted, and has the links {found}"
+    made = deployment.simulator.contact(str(found[0].remote_id))
+    assert one.wanted.payload["title"] in made["properties"].values(), f"{one.id} is linked to another object"
 
 
 def _check_completion(deployment: Deployment, one: Accepted) -> None:

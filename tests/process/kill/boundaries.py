@@ -22,6 +22,12 @@ ACCEPT_OPERATIONS = ("accept", "reject")
 RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations", "claim_handings")
 """The durable commits between a provider's request and its event at the door of the application."""
 
+HANDLER = ("handler.inside", "handler.before_commit", "handler.after_commit")
+"""Inside a handler of the embedding application, around the commit of its own transaction."""
+
+EMBEDDED_OPERATIONS = ("finish_derivations", "claim_handings", "settle")
+"""The durable commits of the embedding process between an event and the end of its handing."""
+
 OPERATOR_OPERATIONS = frozenset(
     {
         "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "issue",

@@ -10,7 +10,15 @@ from asyncmy.errors import OperationalError
 from tests.store.db.notes import READ, NoteDatabase, locked, note, put, write
 
 from doonce.db.database import Database
-from doonce.db.faults import CommitUnknown, Contended, Disconnected, RefusedData, RolledBack, SchemaFault
+from doonce.db.faults import (
+    CommitUnknown,
+    Contended,
+    Disconnected,
+    OutOfSpace,
+    RefusedData,
+    RolledBack,
+    SchemaFault,
+)
 from doonce.db.mysql import FENCE_SLOTS, MysqlDriver, PooledConnection
 from doonce.db.mysql_faults import classify
 from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
@@ -161,7 +169,8 @@ async def test_a_row_that_keeps_its_values_counts_as_found(mariadb: NoteDatabase
     "code, fault",
     [
         (1213, RolledBack), (1205, Contended), (1047, Disconnected), (2013, Disconnected), (1062, RefusedData),
-        (1146, SchemaFault), (1290, Disconnected), (9007, RolledBack), (99_999, RolledBack),
+        (1021, OutOfSpace), (1114, OutOfSpace), (1146, SchemaFault), (1290, Disconnected), (9007, RolledBack),
+        (99_999, RolledBack),
     ],
 )  # fmt: skip
 def test_an_error_before_the_commit_is_a_proven_rollback(code: int, fault: type[Exception]) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from tests.store.db.notes import ABORT, READ, NoteDatabase, note, put, read, statement, tell
 from tests.store.db.test_transact import Observed
 
-from doonce.base.errors import Unavailable
+from doonce.base.errors import Exhausted, Unavailable
 from doonce.db.database import RetrySettings, open_database
 from doonce.db.faults import CommitUnknown, Contended, RefusedData, RolledBack
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
@@ -125,6 +125,23 @@ async def test_a_notice_before_the_commit_is_not_a_warning_on_it(postgresql: Not
         return "committed"
 
     assert await postgresql.database.transact(chatty) == "committed"
+
+
+async def test_a_full_disk_is_exhausted_and_leaves_nothing(postgresql: NoteDatabase) -> None:
+    """As the server says it (53100), at any statement."""
+    full = statement(
+        "note.full",
+        lambda dialect: sa.text("DO $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$"),
+    )
+
+    def fill() -> Txn[None]:
+        yield from insert_many(note, ("id", "number"), [("a", 1)])
+        yield from fetch(full)
+
+    with pytest.raises(Exhausted, match="disk is full; nothing was written"):
+        await postgresql.database.transact(fill)
+    assert await postgresql.rows() == []
+    assert await postgresql.database.transact(put, [("a", 1)]) == "written"
 
 
 async def test_g2_a_nul_in_text_is_refused_data(postgresql: NoteDatabase) -> None:

@@ -4,8 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.store.ingress.routes import receiver, signed
+from tests.store.ingress.routes import BINDING, PACK, receiver, signed
 
+from doonce.catalog.binding import read_binding
+from doonce.catalog.compile import OriginPolicy, compile_view
+from doonce.catalog.pack import read_pack
 from doonce.db.database import Database
 from doonce.ingress import secrets
 
@@ -65,6 +68,29 @@ async def test_a_challenge_is_answered_and_leaves_nothing(database: Database) ->
     status, headers, body = at.answers[0]
     assert (status, headers["content-type"], body) == (200, "text/plain", b"c1")
     assert headers["x-content-type-options"] == "nosniff"
+    assert not await at.rows("ingress_receipt")
+
+
+async def test_a_challenge_that_nobody_proves_is_not_answered(database: Database) -> None:
+    at = await receiver(database)
+    asked = b'{"type":"ping","challenge":"c1"}'
+    assert await at.deliver("batch", asked, headers={"Shop-Signature": signed(asked, "guessed")}) == 401
+    assert at.answers[0][2] == b""
+
+
+async def test_a_challenge_by_get_is_answered_where_the_pack_says_so(database: Database) -> None:
+    """Before any body, on a route with a secret; whatever does not ask exactly so is another method."""
+    at = await receiver(database)
+    asking = b'query_challenge = { when = { "hub.mode" = "subscribe" }, echo = "hub.challenge" }\nevents = {'
+    pack = PACK.replace(b"events = {", asking)
+    await at.views.publish([compile_view(read_pack(pack, {}), read_binding(BINDING), origins=OriginPolicy())])
+    asked = "hub.mode=subscribe&hub.challenge=c%201&hub.verify_token=x"
+    assert await at.deliver("once", b"", method="GET", query=asked, headers={}) == 200
+    status, headers, body = at.answers[0]
+    assert (status, headers["content-type"], body) == (200, "text/plain", b"c 1")
+    for query in ("hub.mode=subscribe", asked + "&hub.challenge=d", asked.replace("subscribe", "leave")):
+        assert await at.deliver("once", b"", method="GET", query=query, headers={}) == 405
+    assert await at.deliver("batch", b"", method="GET", query=asked, headers={}) == 405
     assert not await at.rows("ingress_receipt")
 
 

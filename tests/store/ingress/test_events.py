@@ -2,8 +2,11 @@
 
 import json
 
-from tests.store.ingress.routes import receiver, signed
+from tests.store.ingress.routes import BINDING, PACK, receiver, signed
 
+from doonce.catalog.binding import read_binding
+from doonce.catalog.compile import OriginPolicy, compile_view
+from doonce.catalog.pack import read_pack
 from doonce.db.database import Database
 from doonce.events.service import content_place
 
@@ -56,3 +59,19 @@ async def test_a_raw_body_is_one_event(database: Database) -> None:
     (made,) = await at.rows("event")
     assert made["type"] == "once"
     assert at.vault.open_bytes(content_place(made["id"]), made["sealed"], made["key_id"]) == b"\x00\xff"
+
+
+async def test_a_type_that_only_a_header_has_is_kept_with_the_receipt(database: Database) -> None:
+    """It is what came first that counts; a delivery without it is dead, with its receipt."""
+    at = await receiver(database)
+    pack = PACK.replace(b'format = "raw" }', b'type_header = "Shop-Event" }')
+    await at.views.publish([compile_view(read_pack(pack, {}), read_binding(BINDING), origins=OriginPolicy())])
+    sent = [(b"1", "order paid"), (b"1", "order lost"), (b"2", None), (b"3", "order lost")]
+    for body, kind in sent:
+        named = {"Shop-Event": kind} if kind is not None else {}
+        assert await at.deliver("once", body, headers={"Shop-Signature": signed(body)} | named) == 200
+    assert await at.derive() == 3
+    assert sorted(made["type"] for made in await at.rows("event")) == ["order lost", "order paid"]
+    assert len(await at.rows("ingress_receipt")) == 3
+    dead = [item for item in await at.rows("work_item") if item["state"] == "dead"]
+    assert [item["summary"] for item in dead] == ["the delivery had no type in shop-event"]

@@ -5,12 +5,13 @@ import asyncio
 import pytest
 from tests.store.ingress.routes import Receiver, key, receiver, signed
 
+from doonce.base.digests import digest_bytes
 from doonce.base.errors import Exhausted, MissingOrDenied, Unavailable
 from doonce.base.secrets import Secret
 from doonce.db.database import Database
 from doonce.ingress import secrets
 from doonce.ingress.endpoint import IngressEndpoint
-from doonce.ingress.receipts import RouteKey
+from doonce.ingress.receipts import RouteKey, identity_of
 from doonce.ingress.service import Ingress
 from doonce.ingress.store import QUARANTINE_SLOTS
 from doonce.ingress.verify import SECRETS_MAX
@@ -76,11 +77,28 @@ async def test_the_same_id_with_another_body_is_quarantined_in_bounded_room(data
     assert len(await at.rows("ingress_quarantine")) == len(kept)
 
 
-async def test_one_id_on_two_routes_is_two_receipts(database: Database) -> None:
+async def test_one_body_on_two_routes_is_two_receipts(database: Database) -> None:
     at = await receiver(database)
-    assert await at.deliver("batch", BODY, headers=named("d1", BODY)) == 202
-    assert await at.deliver("once", BODY, headers=named("d1", BODY)) == 200
+    assert await at.deliver("batch", BODY) == 202
+    assert await at.deliver("once", BODY) == 200
     assert len(await at.rows("ingress_receipt")) == 2
+
+
+@pytest.mark.parametrize("delivery_id", [b"d1", None])
+def test_an_identity_is_always_within_its_whole_route(delivery_id: bytes | None) -> None:
+    """Nobody's delivery is a duplicate of another tenant's, whatever ids their providers give."""
+    here = RouteKey("acme", "main", "shop.events", "batch")
+    routes = [
+        here,
+        RouteKey("other", "main", "shop.events", "batch"),
+        RouteKey("acme", "other", "shop.events", "batch"),
+        RouteKey("acme", "main", "other", "batch"),
+        RouteKey("acme", "main", "shop.events", "other"),
+        RouteKey("acmem", "ain", "shop.events", "batch"),
+    ]
+    digest = digest_bytes(BODY)
+    assert len({identity_of(route, delivery_id, digest) for route in routes}) == len(routes)
+    assert identity_of(here, digest.encode(), digest) != identity_of(here, None, digest)
 
 
 async def test_an_id_that_came_twice_is_not_chosen_from(database: Database) -> None:

@@ -11,10 +11,11 @@ from uuid import uuid4
 
 import django
 import psycopg
+import pymysql
 import pytest
 from django.conf import settings
 from psycopg import sql
-from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
@@ -25,11 +26,17 @@ if not settings.configured:
     # Asyncio tests call Django from their own thread; the relay under test has a thread without a loop.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     settings.configure(DATABASES={}, USE_TZ=True)
+    pymysql.install_as_MySQLdb()
     django.setup()
 
 from django.db import connections, transaction
 
+PLAIN = {"ssl_disabled": True}
+"""For PyMySQL, which otherwise reads this host's certificates for each connection; tests make thousands."""
+
 THINGS = "CREATE TABLE things (id INTEGER PRIMARY KEY, title VARCHAR(50) NOT NULL)"
+DBAPI = {"sqlite": "sqlite3", "postgresql": "psycopg", "mariadb": "pymysql"}
+"""The driver that is tried by itself on an engine."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,23 @@ class Application:
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self.transaction() as connection:
-            return [tuple(row) for row in self.execute(connection, sql, *values)]
+            return self.read(connection, sql, *values)
+
+    def read(self, connection: Any, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Identities are bytes on MariaDB; a test compares them as texts, and the payload as bytes."""
+        rows = [tuple(row) for row in self.execute(connection, sql, *values)]
+        if self.engine == "mariadb":
+            return [tuple(map(_readable, row)) for row in rows]
+        return rows
 
     def count(self, table: str) -> int:
         return int(self.rows(f"SELECT count(*) FROM {table}")[0][0])
+
+
+def _readable(value: Any) -> Any:
+    if not isinstance(value, bytes) or value.startswith((b"{", b'"')):
+        return value
+    return value.decode()
 
 
 def prepare(app: Application) -> None:
@@ -68,6 +88,10 @@ def database(engine: str, folder: Path) -> Iterator[str]:
     if engine == "sqlite":
         yield str(folder / "application.db")
         return
+    if engine == "mariadb":
+        with _mariadb() as address:
+            yield address
+        return
     server = os.environ.get("DOONCE_TEST_POSTGRES")
     if not server:
         pytest.fail("DOONCE_TEST_POSTGRES must name a PostgreSQL server: a missing database is a failure")
@@ -81,19 +105,47 @@ def database(engine: str, folder: Path) -> Iterator[str]:
             admin.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
 
 
+@contextmanager
+def _mariadb() -> Iterator[str]:
+    server = os.environ.get("DOONCE_TEST_MARIADB")
+    if not server:
+        pytest.fail("DOONCE_TEST_MARIADB must name a MariaDB server: a missing database is a failure")
+    name = "doonce_runtime_" + uuid4().hex
+    address = make_url(server).set(drivername="mysql+pymysql", database=name)
+    with (
+        closing(pymysql.connect(**mariadb_options(address, database=None))) as admin,
+        admin.cursor() as cursor,
+    ):
+        # Neither the character set nor the collation of the database is relied on.
+        cursor.execute(f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci")
+        try:
+            yield address.render_as_string(hide_password=False)
+        finally:
+            cursor.execute(f"DROP DATABASE {name}")
+
+
+def mariadb_options(address: str | URL, **changed: Any) -> dict[str, Any]:
+    """What PyMySQL takes for a URL."""
+    url = make_url(address)
+    parts = {"host": url.host, "port": url.port, "user": url.username, "password": url.password}
+    named = {"database": url.database, "unix_socket": url.query.get("unix_socket"), **PLAIN, **changed}
+    return {name: value for name, value in {**parts, **named}.items() if value is not None}
+
+
 def applications(engine: str) -> list[str]:
     """The libraries that are tried on an engine."""
-    return ["sqlalchemy", "session", "django", "sqlite3" if engine == "sqlite" else "psycopg"]
+    return ["sqlalchemy", "session", "django", DBAPI[engine]]
 
 
 @contextmanager
 def application(engine: str, library: str, address: str) -> Iterator[Application]:
-    """`address`: a file name for SQLite, a libpq URL for PostgreSQL."""
+    """`address`: a file name for SQLite, a libpq URL for PostgreSQL, SQLAlchemy's URL for MariaDB."""
     makers = {
         "sqlalchemy": _sqlalchemy,
         "session": _session,
         "sqlite3": _sqlite3,
         "psycopg": _psycopg,
+        "pymysql": _pymysql,
         "django": _django,
     }
     with makers[library](engine, address) as made:
@@ -101,6 +153,8 @@ def application(engine: str, library: str, address: str) -> Iterator[Application
 
 
 def sqlalchemy_engine(engine: str, address: str, **options: Any) -> Engine:
+    if engine == "mariadb":
+        return create_engine(address, poolclass=NullPool, connect_args=PLAIN, **options)
     if engine == "postgresql":
         connect = {"creator": lambda: psycopg.connect(address)}
         return create_engine("postgresql+psycopg://", poolclass=NullPool, **connect, **options)
@@ -113,7 +167,9 @@ def sqlalchemy_engine(engine: str, address: str, **options: Any) -> Engine:
     return made
 
 
-def asyncio_engine(address: str) -> AsyncEngine:
+def asyncio_engine(engine: str, address: str) -> AsyncEngine:
+    if engine == "mariadb":
+        return create_async_engine(make_url(address).set(drivername="mysql+asyncmy"), poolclass=NullPool)
     parts = psycopg.conninfo.conninfo_to_dict(address)
     url = URL.create(
         "postgresql+asyncpg",
@@ -133,7 +189,7 @@ def _sqlalchemy(engine: str, address: str) -> Iterator[Application]:
     made = sqlalchemy_engine(engine, address)
 
     def execute(connection: Any, sql: str, *values: Any) -> Sequence[Any]:
-        placed = sql.replace("?", "%s") if engine == "postgresql" else sql
+        placed = sql.replace("?", "%s") if engine != "sqlite" else sql
         result = connection.exec_driver_sql(placed, values)
         return result.all() if result.returns_rows else []
 
@@ -151,7 +207,7 @@ def _session(engine: str, address: str) -> Iterator[Application]:
             yield session
 
     def execute(session: Session, sql: str, *values: Any) -> Sequence[Any]:
-        placed = sql.replace("?", "%s") if engine == "postgresql" else sql
+        placed = sql.replace("?", "%s") if engine != "sqlite" else sql
         result = session.connection().exec_driver_sql(placed, values)
         return result.all() if result.returns_rows else []
 
@@ -205,12 +261,50 @@ def _psycopg(_engine: str, address: str) -> Iterator[Application]:
 
 
 @contextmanager
+def _pymysql(_engine: str, address: str) -> Iterator[Application]:
+    @contextmanager
+    def begun() -> Iterator[Any]:
+        # A class of cursors of the application's must not change what ours reads.
+        options = mariadb_options(address, cursorclass=pymysql.cursors.DictCursor)
+        with closing(pymysql.connect(**options)) as connection:
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    @contextmanager
+    def bare() -> Iterator[Any]:
+        with closing(pymysql.connect(**mariadb_options(address), autocommit=True)) as connection:
+            yield connection
+
+    def execute(connection: Any, sql: str, *values: Any) -> Sequence[Any]:
+        with closing(connection.cursor(pymysql.cursors.Cursor)) as cursor:
+            cursor.execute(sql.replace("?", "%s"), values)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    yield Application("mariadb", "pymysql", begun, bare, execute)
+
+
+@contextmanager
 def _django(engine: str, address: str) -> Iterator[Application]:
     if engine == "sqlite":
         database: dict[str, Any] = {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": address,
             "OPTIONS": {"timeout": 30, "transaction_mode": "IMMEDIATE"},
+        }
+    elif engine == "mariadb":
+        url = make_url(address)
+        database = {
+            "ENGINE": "django.db.backends.mysql",
+            "NAME": url.database,
+            "USER": url.username or "",
+            "PASSWORD": url.password or "",
+            "HOST": url.query.get("unix_socket") or url.host or "",
+            "PORT": str(url.port or ""),
+            "OPTIONS": PLAIN,
         }
     else:
         parts = psycopg.conninfo.conninfo_to_dict(address)

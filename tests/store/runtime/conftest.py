@@ -15,7 +15,7 @@ from tests.store.runtime.authority import Authority
 
 from doonce.wire import HandoffScope
 
-ENGINES = ("sqlite", "postgresql")
+ENGINES = ("sqlite", "postgresql", "mariadb")
 EVERY_LIBRARY = [(engine, library) for engine in ENGINES for library in applications(engine)]
 
 

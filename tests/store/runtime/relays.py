@@ -40,6 +40,10 @@ class Transactions:
             raise Died
 
 
+PATIENT = RelaySettings(retry_base_us=60_000_000)
+"""A machine under load must not outlast a delay within one step."""
+
+
 def longest() -> float:
     """Draw the longest delay each time: a row that failed is not due again within the same test step."""
     return 0.999
@@ -49,13 +53,15 @@ async def run_once(
     app: Application, handoffs: Handoffs, *faults: str, settings: RelaySettings | None = None
 ) -> RelayReport:
     """One run of a relay of its own."""
-    async with Relay(Transactions(app.transaction, *faults), handoffs, settings, draw=longest) as relay:
+    async with Relay(
+        Transactions(app.transaction, *faults), handoffs, settings or PATIENT, draw=longest
+    ) as relay:
         return await relay.run_once()
 
 
 async def drain(app: Application, handoffs: Handoffs, *, settings: RelaySettings | None = None) -> None:
     """Run until nothing is due."""
-    async with Relay(app.transaction, handoffs, settings, draw=longest) as relay:
+    async with Relay(app.transaction, handoffs, settings or PATIENT, draw=longest) as relay:
         while (await relay.run_once()).claimed:
             pass
 

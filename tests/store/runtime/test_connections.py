@@ -48,7 +48,7 @@ def test_sqlite3_with_another_text_factory(tmp_path: Path, scope: HandoffScope) 
             outbox.emit(connection, scope=scope, **INTENT)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql", "mariadb"])
 def test_sqlalchemy_with_the_autocommit_isolation_level(
     engine: str, tmp_path: Path, scope: HandoffScope
 ) -> None:
@@ -63,7 +63,7 @@ def test_sqlalchemy_with_the_autocommit_isolation_level(
             assert connection.exec_driver_sql("SELECT count(*) FROM doonce_outbox").scalar() == 0
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql", "mariadb"])
 def test_a_scoped_session(engine: str, tmp_path: Path, scope: HandoffScope) -> None:
     with database(engine, tmp_path) as address:
         made = sqlalchemy_engine(engine, address)
@@ -99,9 +99,10 @@ def test_psycopg_with_cursors_of_another_placeholder(tmp_path: Path, scope: Hand
         outbox.emit(connection, scope=scope, **INTENT)
 
 
-async def test_sqlalchemys_asyncio(tmp_path: Path, scope: HandoffScope) -> None:
-    with database("postgresql", tmp_path) as address:
-        made = asyncio_engine(address)
+@pytest.mark.parametrize("engine", ["postgresql", "mariadb"])
+async def test_sqlalchemys_asyncio(engine: str, tmp_path: Path, scope: HandoffScope) -> None:
+    with database(engine, tmp_path) as address:
+        made = asyncio_engine(engine, address)
         async with made.begin() as connection:
             await connection.run_sync(schema.create)
             await outbox.emit_async(connection, scope=scope, **INTENT)

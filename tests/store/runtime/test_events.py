@@ -135,9 +135,10 @@ async def test_both_paths_are_one_application(plain: Application) -> None:
     assert (await push(alone, encode(PAID)))[0] == 404
 
 
-async def test_an_asyncio_application(tmp_path: Any) -> None:
-    with database("postgresql", tmp_path) as address:
-        engine = asyncio_engine(address)
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+async def test_an_asyncio_application(server: str, tmp_path: Any) -> None:
+    with database(server, tmp_path) as address:
+        engine = asyncio_engine(server, address)
         async with engine.begin() as connection:
             await connection.run_sync(schema.create)
         taken: list[Event] = []

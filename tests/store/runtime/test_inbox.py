@@ -330,11 +330,12 @@ async def test_once_is_rolled_back_with_the_changes(app: Application) -> None:
         assert inbox.once(connection, "job-2")
 
 
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
 async def test_the_asyncio_variant_awaits_its_projection(
-    tmp_path: Any, scope: HandoffScope, authority: Authority
+    server: str, tmp_path: Any, scope: HandoffScope, authority: Authority
 ) -> None:
-    with database("postgresql", tmp_path) as address:
-        engine = asyncio_engine(address)
+    with database(server, tmp_path) as address:
+        engine = asyncio_engine(server, address)
         async with engine.begin() as connection:
             await connection.run_sync(schema.create)
             outbox_id = await outbox.emit_async(

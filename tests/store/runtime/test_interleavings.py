@@ -247,7 +247,15 @@ class InterleavingsOnPostgresql(Interleavings):
     engine = "postgresql"
 
 
-@pytest.mark.parametrize("machine,examples", [(Interleavings, 25), (InterleavingsOnPostgresql, 5)])
+class InterleavingsOnMariadb(Interleavings):
+    engine = "mariadb"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "machine,examples",
+    [(Interleavings, 25), (InterleavingsOnPostgresql, 5), (InterleavingsOnMariadb, 5)],
+)
 def test_every_interleaving_agrees_with_the_oracle(machine: type[Interleavings], examples: int) -> None:
     run_state_machine_as_test(
         machine,

@@ -58,8 +58,8 @@ def record(verdict: Verdict) -> Transaction[Any]:
 
 
 def apply(outcome: CompletionOutcome) -> Transaction[Any]:
-    yield from inbox_store.examine(notice(outcome))
-    return (yield from inbox_store.settle(notice(outcome), "rcp_1"))
+    examined = yield from inbox_store.examine(notice(outcome))
+    return (yield from inbox_store.settle(notice(outcome), "rcp_1", examined.notices))
 
 
 def emitted() -> Transaction[Any]:
@@ -86,6 +86,7 @@ class DyingRunner:
 
     def __init__(self, inner: Runner, steps: int) -> None:
         self._inner = inner
+        self.engine = inner.engine
         self.left = steps
 
     def run(self, step: Step) -> Rows:
@@ -110,7 +111,7 @@ def contents(app: Application, connection: Any) -> list[Any]:
         "SELECT org, installation, source_lane, tail FROM doonce_outbox_lane",
         "SELECT kind, inbox_id, receipt_id, command_id, outcome FROM doonce_inbox",
     )
-    return [[tuple(map(str, row)) for row in app.execute(connection, sql)] for sql in facts]
+    return [[tuple(map(str, row)) for row in app.read(connection, sql)] for sql in facts]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -277,7 +277,7 @@ WHERE webhook_secret.ended_at IS NULL;
 -- no parameters
 
 -- ingress.load
-SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.event_type, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
 WHERE ingress_receipt.id = ids.id;
 -- ids (rows as JSON)
@@ -697,7 +697,7 @@ LIMIT ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
 -- operate.ingress_receipt_by_id
-SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.event_type, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
 WHERE ingress_receipt.id = wanted.value
 ORDER BY ingress_receipt.id
@@ -705,7 +705,7 @@ LIMIT ?;
 -- wanted (rows as JSON), 500
 
 -- operate.ingress_receipt_by_id_in_scope
-SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.event_type, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
 WHERE ingress_receipt.id = wanted.value AND ingress_receipt.org = ? AND ingress_receipt.installation = ?
 ORDER BY ingress_receipt.id

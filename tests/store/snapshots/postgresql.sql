@@ -299,7 +299,7 @@ WHERE webhook_secret.ended_at IS NULL;
 -- no parameters
 
 -- ingress.load
-SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.event_type, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
 WHERE ingress_receipt.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
@@ -762,7 +762,7 @@ LIMIT $5::BIGINT) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
 -- operate.ingress_receipt_by_id
-SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.event_type, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
 WHERE ingress_receipt.id IN (SELECT wanted.value
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
@@ -771,7 +771,7 @@ LIMIT $2::INTEGER;
 -- wanted[0], 500
 
 -- operate.ingress_receipt_by_id_in_scope
-SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
+SELECT ingress_receipt.id, ingress_receipt.org, ingress_receipt.installation, ingress_receipt.capability, ingress_receipt.webhook, ingress_receipt.view_digest, ingress_receipt.identity, ingress_receipt.secret_id, ingress_receipt.signed_at, ingress_receipt.event_type, ingress_receipt.body_digest, ingress_receipt.body_bytes, ingress_receipt.sealed, ingress_receipt.key_id, ingress_receipt.received_at
 FROM ingress_receipt
 WHERE ingress_receipt.id IN (SELECT wanted.value
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_receipt.org = $2::VARCHAR COLLATE "C" AND ingress_receipt.installation = $3::VARCHAR COLLATE "C"

@@ -61,6 +61,12 @@ def test_every_shipped_pack_loads(name: str) -> None:
     assert load_pack(PACKS / name).name == name
 
 
+def test_a_provider_that_tries_again_only_when_asked_is_asked() -> None:
+    """Zendesk repeats what was shed with 503 if the answer says after how long, and only then."""
+    for webhook in (load_pack(PACKS / "zendesk").webhooks or {}).values():
+        assert (webhook.answers.overload_status, webhook.answers.retry_after_seconds) == (503, 5)
+
+
 def test_a_title_is_one_sparse_patch() -> None:
     request = render(CONTACTS, "contact.patch", TITLE, remote_id="512", command_id=COMMAND)
     assert (request.method, request.target) == ("PATCH", "/crm/v3/objects/contacts/512")

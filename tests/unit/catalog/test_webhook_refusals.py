@@ -98,6 +98,8 @@ REFUSED = {
     "two identities": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { stable_bodies = true }', "stable_bodies", "delivery id names"),
     "an identity that needs no body": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], stable_bodies = true }', "stable_bodies", "does not need it"),
     "a place in a raw body": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { format = "raw", type = "/type" }', "type", "has no places"),
+    "a type in two places": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { type = "/type", type_header = "Shop-Event" }', "type_header", "in the event already"),
+    "a type in no header": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { type_header = "Shop Event" }', "type_header", "spelled"),
     "a wrong place of identity": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["id"] }', "identity id", "JSON pointer"),
     "an object that is not the pack's": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { other = { types = ["a"], remote_id = "/id" } } }', "other", "no such object"),
     "an object of no event": ('response_deadline = "10s"', 'response_deadline = "10s"\nevents = { identity = ["/id"], objects = { item = { types = [], remote_id = "/id" } } }', "types", "no event is about it"),

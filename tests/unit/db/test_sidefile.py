@@ -1,6 +1,10 @@
 """The side file keeps each fact by itself."""
 
+import fcntl
+import os
 from pathlib import Path
+
+import pytest
 
 from doonce.db import sidefile
 
@@ -38,6 +42,17 @@ def test_a_database_that_is_not_behind_leaves_no_note(tmp_path: Path) -> None:
         sidefile.remember_time(side, 200)
         sidefile.note_if_older(side, 99)
         assert sidefile.noted_older(side) == 100
+
+
+def test_s4_who_holds_the_side_file_holds_it_alone(tmp_path: Path) -> None:
+    """As a migration does, beside flushes of other processes."""
+    path = tmp_path / "doonce.db"
+    with sidefile.locked(path):
+        other = sidefile.open_side_file(path)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
 
 
 def test_a_garbled_side_file_remembers_nothing(tmp_path: Path) -> None:

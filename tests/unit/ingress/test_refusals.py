@@ -12,7 +12,7 @@ from doonce.base.errors import Invalid
 from doonce.base.secrets import Secret
 from doonce.ingress.headers import ITEMS_MAX, VALUE_BYTES_MAX
 from doonce.ingress.model import Decision, Delivery, Reason, Rejected, Verified
-from doonce.ingress.verify import open_verifier, verify
+from doonce.ingress.verify import PROOFS_MAX, open_verifier, verify
 
 AT = 1_796_000_000
 BODY = b'{"id":"evt_1"}'
@@ -76,6 +76,29 @@ def test_items_of_others_and_spaces_between_items_do_not_count() -> None:
 def test_every_active_secret_is_tried_and_the_one_that_fits_is_named() -> None:
     assert judged(GOOD, secrets=("old", "s", "new")) == Verified(1, AT * SECOND)
     assert judged(GOOD, secrets=("old", "new")) == Rejected(Reason.PROOF_WRONG)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_as_many_signatures_are_looked_at_as_a_sender_has_keys(more: int) -> None:
+    wrong = ",v1=00" * (PROOFS_MAX - 1 + more)
+    found = judged(f"t={AT}{wrong},v1={signature()}")
+    assert found == (Rejected(Reason.ITEMS_TOO_MANY) if more else Verified(0, AT * SECOND))
+
+
+def test_a_stranger_who_sends_many_signatures_has_the_body_read_once_for_each_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    digest = hmac.digest
+
+    def counted(key: bytes, content: bytes, name: str) -> bytes:
+        made.append(len(content))
+        return digest(key, content, name)
+
+    header = f"t={AT}" + ",v1=00" * PROOFS_MAX
+    monkeypatch.setattr(hmac, "digest", counted)
+    assert judged(header, secrets=("a", "b")) == Rejected(Reason.PROOF_WRONG)
+    assert len(made) == 2
 
 
 def test_a_body_that_was_serialized_again_is_another_one() -> None:

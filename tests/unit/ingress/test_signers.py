@@ -148,13 +148,21 @@ def of_intercom() -> Signed:
     return opened("intercom", "notification", "client-secret"), delivery({"X-Hub-Signature": header}, BODY)
 
 
+def of_outreach() -> Signed:
+    signature = mac("webhook-secret", BODY, "sha256").hex()
+    return (
+        opened("outreach", "event", "webhook-secret"),
+        delivery({"Outreach-Webhook-Signature": signature}, BODY),
+    )
+
+
 def of_gitlab() -> Signed:
     return opened("gitlab", "event", "the-token"), delivery({"X-Gitlab-Token": "the-token"}, BODY)
 
 
 SIGNERS: list[Callable[[], Any]] = [
     of_standard_webhooks, of_svix, of_stripe, of_slack, of_twilio_form, of_twilio_json, of_hubspot_v1,
-    of_hubspot_v2, of_hubspot_v3, of_discord, of_sendgrid, of_shopify, of_zendesk, of_intercom, of_gitlab,
+    of_hubspot_v2, of_hubspot_v3, of_discord, of_sendgrid, of_shopify, of_zendesk, of_intercom, of_outreach, of_gitlab,
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ SECRETS = {
     "message.asymmetric": "whpk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     "message": "whsec_c2VjcmV0",
     "interaction": "00" * 32,
+    "adyen": "00" * 32,
     "events": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==",  # noqa: E501
 }
 ROUTES = [
@@ -25,7 +26,11 @@ ROUTES = [
     for name in sorted(load_pack(folder).webhooks or {})
 ]
 VERIFIERS: dict[tuple[str, str], OpenVerifier] = {
-    route: opened(*route, SECRETS.get(route[1], "a secret"), url="https://hooks.acme.example/in/1")
+    route: opened(
+        *route,
+        SECRETS.get(route[0], SECRETS.get(route[1], "a secret")),
+        url="https://hooks.acme.example/in/1",
+    )
     for route in ROUTES
 }
 

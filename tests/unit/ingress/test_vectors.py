@@ -39,6 +39,24 @@ SENDGRID_BODY = (
     '"LRzXl_NHStOGhQ4kofSm_A.filterdrecv-p3mdw1-756b745b58-kmzbl-18-5F5FC76C-9.0","smtp-id":'
     '"<LRzXl_NHStOGhQ4kofSm_A@ismtpd0039p1iad1.sendgrid.net>","timestamp":1600112492}]\r\n'
 )
+ADYEN_BODY = """
+        {
+            "type": "merchant.created",
+            "environment": "test",
+            "createdAt": "01-01-2024",
+            "data": {
+                "capabilities": {
+                    "sendToTransferInstrument": {
+                        "requested": true,
+                        "requestedLevel": "notApplicable"
+                    }
+                },
+                "companyId": "YOUR_COMPANY_ID",
+                "merchantId": "YOUR_MERCHANT_ACCOUNT",
+                "status": "PreActive"
+            }
+        }
+        """
 HUBSPOT_SECRET = "yyyyyyyy-yyyy-yyyy-yyyy-yyyyyyyyyyyy"
 MESSAGE = {
     "id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -114,6 +132,11 @@ VECTORS: dict[str, Vector] = {
             "",
             method="GET",
         ),
+    ),
+    # the tests of adyen-python-api-library (test/UtilTest.py)
+    "adyen": Vector(
+        opened("adyen", "event", "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"),
+        delivery({"HmacSignature": "fX74xUdztFmaXAn3IusMFFUBUSkLmDQUK0tm8xL6ZTU="}, ADYEN_BODY),
     ),
     # the tests of sendgrid-python (test/unit/test_eventwebhook.py)
     "sendgrid": Vector(

@@ -20,7 +20,8 @@ from doonce.trust.service import BearerCredentials
 
 HERE: Final = Deployment()
 SecretFile = Annotated[
-    Path | None, Parameter(help="A file with the provider's secret, or - for standard input.")
+    Path | None,
+    Parameter(allow_leading_hyphen=True, help="A file with the provider's secret, or - for standard input."),
 ]
 
 
@@ -70,7 +71,10 @@ async def connect(
     principal: str,
     /,
     *,
-    secret_file: Annotated[Path, Parameter(help="A file with the new secret, or - for standard input.")],
+    secret_file: Annotated[
+        Path,
+        Parameter(allow_leading_hyphen=True, help="A file with the new secret, or - for standard input."),
+    ],
     new_generation: Annotated[bool, Parameter(negative="")] = False,
     reason: str = "connected by an operator",
     deployment: Deployment = HERE,

@@ -49,12 +49,15 @@ class Deployment:
 
 @contextlib.asynccontextmanager
 async def opened(deployment: Deployment) -> AsyncIterator[Engine]:
-    """An engine that works on nothing, over a database whose schema is right; closed afterwards."""
+    """An engine that works on nothing, over a database whose schema is right; closed afterwards.
+
+    The schema is proven first: a command about a database that is not there leaves no key file for it either.
+    """
     settings = deployment.settings()
     logs.configure(settings.log_format)
+    await prove_schema(settings.database)
     engine = open_engine(settings)
     try:
-        await prove_schema(engine)
         yield engine
     finally:
         await engine.stop()
@@ -71,8 +74,13 @@ def read_secret(file: Path | None) -> Secret | None:
             with file.open("rb") as opened_file:
                 raw = opened_file.read(LIMITS.secret_bytes_max + 2)
     except OSError as error:
-        raise Invalid(f"the secret file {file} cannot be read: {error.strerror}") from error
+        raise Invalid(
+            f"the secret file {file} cannot be read: {error.strerror}",
+            hint="check the path, or write - and pipe it in",
+        ) from error
     secret = raw.rstrip(b"\r\n")
     if not secret:
-        raise Invalid(f"the secret file {file} is empty")
+        raise Invalid(
+            f"the secret file {file} is empty", hint="put the secret into it, as the provider's page shows it"
+        )
     return Secret(secret)

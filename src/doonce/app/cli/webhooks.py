@@ -44,7 +44,9 @@ HINTS: Final = {
 class Kept:
     """A delivery that somebody kept."""
 
-    body: Annotated[Path, Parameter(help="A file with the raw body, or - for standard input.")]
+    body: Annotated[
+        Path, Parameter(allow_leading_hyphen=True, help="A file with the raw body, or - for standard input.")
+    ]
     header: Annotated[list[str], Parameter(negative="", help="`Name: value`; repeatable.")]
     query: Annotated[str, Parameter(help="The query that came, without its question mark.")] = ""
     method: str = "POST"
@@ -67,7 +69,12 @@ async def verify_webhook(
     *,
     kept: Kept,
     secret_file: Annotated[
-        list[Path], Parameter(negative="", help="A file with an active secret; repeatable.")
+        list[Path],
+        Parameter(
+            allow_leading_hyphen=True,
+            negative="",
+            help="A file with an active secret, or - for standard input; repeatable.",
+        ),
     ],
     url: Annotated[str | None, Parameter(help="The route's address as the provider knows it.")] = None,
     json: AsJson = False,
@@ -112,7 +119,9 @@ async def webhook_secret(
     webhook: str,
     /,
     *,
-    secret_file: Annotated[Path, Parameter(help="A file with the secret, or - for standard input.")],
+    secret_file: Annotated[
+        Path, Parameter(allow_leading_hyphen=True, help="A file with the secret, or - for standard input.")
+    ],
     alone: Annotated[
         bool, Parameter(negative="", help="End every other active secret of the route.")
     ] = False,
@@ -183,4 +192,4 @@ def _body(file: Path) -> bytes:
         with file.open("rb") as opened:
             return opened.read(WEBHOOK_BODY_BYTES_MAX + 1)
     except OSError as error:
-        raise Invalid(f"the body {file} cannot be read: {error.strerror}") from error
+        raise Invalid(f"the body {file} cannot be read: {error.strerror}", hint="check the path") from error

@@ -38,12 +38,14 @@ from doonce.base.ids import new_id
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.model import Verdict
 from doonce.commands import store as commands
-from doonce.commands.model import CommandState
+from doonce.commands.model import Command, CommandState
+from doonce.commands.service import creates
 from doonce.db.database import safe_url
 from doonce.effects import reconcile
+from doonce.effects.linking import Linked
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
-from doonce.ingress.gaps import CloseGap, open_gaps
+from doonce.ingress.gaps import OPEN_GAPS, CloseGap, open_gaps
 from doonce.ingress.gaps import close as close_gap
 from doonce.work import settle
 from doonce.work import store as work
@@ -116,7 +118,7 @@ class Operator:
         if not receipt_id.startswith("ing_"):
             raise Invalid("only a delivery has a body to show", hint="its receipt's id looks like ing_…")
         if not await self._database.read(receipts.receipt_stories, receipt_id, scope):
-            raise MissingOrDenied("there is no such receipt")
+            raise MissingOrDenied("there is no such receipt", hint="its id looks like ing_…")
         raw = await self._engine.ingress.body(receipt_id)
         log.info("a body was read", receipt=receipt_id, who=who)
         return BodyView(receipt_id=receipt_id, digest=digest_bytes(raw), raw=raw)
@@ -142,7 +144,7 @@ class Operator:
             raise Invalid("this is no command id", hint="it looks like cmd_…; `show` takes any id")
         found = await self._database.read(store.stories, command_id, scope)
         if not found or found[0].command is None:
-            raise MissingOrDenied("there is no such command")
+            raise MissingOrDenied("there is no such command", hint="`doonce show` takes any id")
         return found[0]
 
     async def counts(self, scope: Scope | None = None) -> Counts:
@@ -164,7 +166,7 @@ class Operator:
             scope.org,
             scope.installation,
         ):
-            raise MissingOrDenied("there is no such gap")
+            raise MissingOrDenied("there is no such gap", hint=OPEN_GAPS)
         closed = await self._database.transact(close_gap, asked)
         if isinstance(closed, DoonceError):
             raise closed
@@ -224,7 +226,7 @@ class Operator:
         command_id = found[0].handoff["command_id"] if found and found[0].handoff else None
         attempt = unresolved_attempt(found[0]) if found else None
         if command_id is None:
-            raise MissingOrDenied("there is no such attempt")
+            raise MissingOrDenied("there is no such attempt", hint="`doonce status` lists them")
         if attempt is None or attempt["id"] != attempt_id or found[0].end is not None:
             raise Conflict(
                 "the outcome of this attempt is not in question",
@@ -236,6 +238,7 @@ class Operator:
     async def _record(self, attempt: Any, command_id: str, decision: Decision, who: str, reason: str) -> None:
         command = (await self._database.read(commands.load, [command_id]))[command_id]
         verdict, resend = VERDICTS[decision]
+        created = await self._created(command)
         resolved = await self._database.transact(
             reconcile.resolve,
             Resolve(
@@ -249,8 +252,11 @@ class Operator:
                     verdict, reason, attempt["evidence_version"], names_attempt=True, resend=resend
                 ),
                 reason=reason,
+                creates=created,
             ),
         )
+        if resolved is Resolved.RECORDED and created is not None and verdict is Verdict.EFFECT_PROVEN:
+            self._engine.metrics.linked(command.operation, Linked.REFUSED.value)  # nobody's word has an id
         if resolved is Resolved.CHANGED:
             raise Stale(
                 "evidence came in meanwhile",
@@ -259,6 +265,14 @@ class Operator:
             )
         if resolved is not Resolved.RECORDED:
             raise Conflict("this attempt has been decided already", hint="`doonce show` says by whom")
+
+    async def _created(self, command: Command) -> str | None:
+        """The kind of object that a command makes, None where it makes none or its pinned view cannot be had."""
+        try:
+            view = await self._engine.views.get(command.pins.view_digest)
+            return creates(view, view.operations[command.operation])
+        except (DoonceError, KeyError):
+            return None
 
     async def replay(self, work_id: str, scope: Scope | None = None) -> ReplayView:
         """Have dead work of a family that may repeat it (`work.replay`) done once more, as a new item (PROTOCOL W6).
@@ -321,7 +335,7 @@ class Operator:
             row = receipts.work_to_replay(work_id, delivery)
             if row is not None:
                 return WorkView(work_id=row["id"], family=row["family"], receipt_id=delivery.receipt["id"])
-        raise MissingOrDenied("there is no such work item")
+        raise MissingOrDenied("there is no such work item", hint="`doonce show` takes any id")
 
 
 # --- from rows to timelines ---------------------------------------------------------------------------------------

@@ -106,7 +106,9 @@ class Api:
                 Route("/v1/publish", guarded(self._publish), methods=["POST"]),
                 Route(PATH, guarded(self._description)),
             ]
-        return Starlette(routes=routes, exception_handlers={HTTPException: _of_routing})
+        served = Starlette(routes=routes, exception_handlers={HTTPException: _of_routing})
+        served.router.redirect_slashes = False  # another path is another path: nobody here is sent elsewhere
+        return served
 
     # --- handing over ---------------------------------------------------------------------------------------------
 

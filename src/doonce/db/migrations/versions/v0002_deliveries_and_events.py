@@ -122,6 +122,7 @@ def _ingress_receipt() -> None:
         sa.Column("identity", NAME, nullable=False),
         sa.Column("secret_id", NAME, nullable=False),
         sa.Column("signed_at", sa.BigInteger(), nullable=True),
+        sa.Column("event_type", NAME, nullable=True),
         sa.Column("body_digest", NAME, nullable=False),
         sa.Column("body_bytes", sa.BigInteger(), nullable=False),
         sa.Column("sealed", BODY, nullable=True),
