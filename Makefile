@@ -2,6 +2,8 @@
 # make check  before each commit: lint, types, import contracts, unit tests, store tests on SQLite
 # make test   everything, on every engine, as CI does; installs and starts what it needs
 # make kill   N seeds (20) at every boundary where a process can die
+# make galera  a cluster of three nodes for the tests, in var/galera; `scripts/galera.sh down` stops it
+# make conformance-all  the conformance suite on every engine, and on a cluster whose nodes come to harm
 # make bench  measure, and write var/bench.json
 # make snapshots   write the SQL of every statement anew, for review
 # make lock   resolve the dependencies anew
@@ -9,7 +11,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types imports kill bench snapshots lock clean venv-demo venv-dev venv-bench
+.PHONY: help demo check test lint types imports kill galera conformance-all bench snapshots lock clean venv-demo venv-dev venv-bench
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -18,7 +20,7 @@ N ?= 20
 UV ?= uv
 
 help:
-	@sed -n 's/^# //p' Makefile | head -7
+	@sed -n 's/^# //p' Makefile | head -9
 
 demo: venv-demo
 	$(BIN)/doonce demo $(if $(filter-out 0,$(KEEP)),--keep)
@@ -41,6 +43,12 @@ imports: venv-dev
 
 kill: venv-dev
 	scripts/postgres.sh run scripts/mariadb.sh run $(BIN)/python -m pytest -m kill --kill-seeds $(N) tests
+
+galera:
+	scripts/galera.sh up
+
+conformance-all: venv-dev
+	scripts/postgres.sh run scripts/mariadb.sh run scripts/galera.sh run scripts/conformance-all.sh $(BIN)/python
 
 bench: venv-bench
 	mkdir -p var

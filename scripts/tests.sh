@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test, with the Python that is named: side by side those that make their own database, the others alone.
-# Both halves run even if the first one fails; the last line is pytest's.
+# Every part runs even if one before it fails; the last line is pytest's.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +13,9 @@ for folder in tests/*/; do
   *) [ -z "$(find "$folder" -name 'test_*.py' -print -quit)" ] || alone+=("$folder") ;;
   esac
 done
+
+# What only a cluster can show, bounded; `make conformance-all` has the rest.
+scripts/galera.sh run "$python" -m pytest tests/galera/test_certification.py tests/galera/test_conformance.py || failed=1
 
 beside=(tests/unit)
 [ ! -d tests/store ] || beside+=(tests/store)

@@ -1,9 +1,10 @@
 """What tests of every level share: databases of their own, and seeds of the kill tests."""
 
-import contextlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -15,6 +16,9 @@ from doonce.base.ids import new_token
 
 POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres", "module_postgres"}
 MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb", "module_mariadb"}
+GALERA_FIXTURES = {"galera_nodes", "fresh_galera"}
+GALERA_NODES = os.environ.get("DOONCE_TEST_GALERA", "").split()
+"""The nodes of a cluster, by their URLs: a cluster is asked for, and only then part of the engines (`make galera`)."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,8 +30,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kill_seed", range(metafunc.config.getoption("kill_seeds")))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what kills, and what needs PostgreSQL: by its fixtures, or by a parameter that says so in its id."""
+def on_every_engine() -> list[Any]:
+    """The engines as parameters; a cluster is one of them where there is one."""
+    engines = ["sqlite", "postgresql", "mariadb", *(["galera"] if GALERA_NODES else [])]
+    return [
+        engine if engine == "sqlite" else pytest.param(engine, marks=getattr(pytest.mark, engine))
+        for engine in engines
+    ]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what kills, and what needs a server: by its fixtures, or by a parameter that says so in its id.
+
+    What needs a cluster is left out, and counted as left out, where none was asked for.
+    """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if "kill_seed" in fixtures:
@@ -36,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("postgresql")
         if MARIADB_FIXTURES & fixtures or "mariadb" in item.name.lower():
             item.add_marker("mariadb")
+        if GALERA_FIXTURES & fixtures:
+            item.add_marker("galera")
+    if not GALERA_NODES:
+        left_out = [item for item in items if GALERA_FIXTURES & set(getattr(item, "fixturenames", ()))]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -90,25 +112,39 @@ def mariadb_url() -> str:
 @pytest.fixture
 def fresh_mariadb(mariadb_url: str) -> Iterator[str]:
     """The URL of a new, empty MariaDB database."""
-    with _made_on_mariadb(mariadb_url) as url:
-        yield url
+    with made_on_mysql([mariadb_url]) as urls:
+        yield urls[0]
 
 
 @pytest.fixture(scope="module")
 def module_mariadb(mariadb_url: str) -> Iterator[str]:
     """The URL of a new, empty MariaDB database for the tests of one module."""
-    with _made_on_mariadb(mariadb_url) as url:
-        yield url
+    with made_on_mysql([mariadb_url]) as urls:
+        yield urls[0]
 
 
-@contextlib.contextmanager
-def _made_on_mariadb(mariadb_url: str) -> Iterator[str]:
-    server = sa.make_url(mariadb_url)
-    engine = sa.create_engine(server.set(drivername="mysql+pymysql"), poolclass=sa.pool.NullPool)
+@pytest.fixture
+def galera_nodes() -> Iterator[list[str]]:
+    """The URLs of a new, empty database of a Galera cluster, one for each node."""
+    with made_on_mysql(GALERA_NODES) as urls:
+        yield urls
+
+
+@pytest.fixture
+def fresh_galera(galera_nodes: list[str]) -> str:
+    """The URL of a new, empty database at one node of a Galera cluster."""
+    return galera_nodes[0]
+
+
+@contextmanager
+def made_on_mysql(servers: list[str]) -> Iterator[list[str]]:
+    """A new, empty database, by each of these ways to its server or cluster."""
+    first = sa.make_url(servers[0])
+    engine = sa.create_engine(first.set(drivername="mysql+pymysql"), poolclass=sa.pool.NullPool)
     name = f"test_{new_token()}"
     with engine.connect() as connection:
         connection.execute(sa.schema.CreateSchema(name))
-    yield server.set(database=name).render_as_string(hide_password=False)
+    yield [sa.make_url(url).set(database=name).render_as_string(hide_password=False) for url in servers]
     with engine.connect() as connection:
         connection.execute(sa.schema.DropSchema(name))
 
@@ -119,17 +155,11 @@ def sqlite_path(tmp_path: Path) -> Path:
     return tmp_path / "test.db"
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.postgresql),
-        pytest.param("mariadb", marks=pytest.mark.mariadb),
-    ]
-)
+@pytest.fixture(params=on_every_engine())
 def database_url(request: pytest.FixtureRequest) -> str:
     """The URL of a new, empty database: the test runs once on each engine."""
     if request.param == "postgresql":
         return str(request.getfixturevalue("fresh_postgres"))
-    if request.param == "mariadb":
-        return str(request.getfixturevalue("fresh_mariadb"))
+    if request.param in ("mariadb", "galera"):
+        return str(request.getfixturevalue(f"fresh_{request.param}"))
     return f"sqlite:///{request.getfixturevalue('sqlite_path')}"

@@ -29,6 +29,14 @@ async def conformance(
     case: Annotated[
         list[str] | None, Parameter(negative="", help="Only this case; may be given several times.")
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            help="Another way to the same database, such as a node of its cluster; may be given several times. "
+            "The worker processes are spread over all of them.",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> int:
     """Prove the protocol on a database: real processes, real kills, in a scratch place that is dropped afterwards.
@@ -41,12 +49,17 @@ async def conformance(
     """
     logs.configure(LogFormat.CONSOLE, level=logging.CRITICAL)  # what a case provokes is no news
     if json:
-        report = await run(url, case or ())
+        report = await run(url, case or (), also=also or ())
         print_json(report)
     else:
         waiting = Console(stderr=True)
         with waiting.status("making the scratch place") as status:
-            report = await run(url, case or (), lambda one: status.update(f"{one.id}: {escape(one.title)}"))
+            report = await run(
+                url,
+                case or (),
+                lambda one: status.update(f"{one.id}: {escape(one.title)}"),
+                also=also or (),
+            )
         print_report(console(), report)
     return FAILED if report.failed else DONE
 

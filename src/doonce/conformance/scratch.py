@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,29 @@ async def scratch(url: str) -> AsyncIterator[Scratch]:
     finally:
         await made.check()
         await _remove(made)
+
+
+async def other_ways(made: Scratch, also: Sequence[str]) -> tuple[Scratch, ...]:
+    """The same scratch place by other URLs; raises `Invalid` for one that goes elsewhere."""
+    found = []
+    for url in also:
+        parsed = sa.make_url(url)
+        if made.dialect is not DialectName.MYSQL or open_database(url).dialect is not made.dialect:
+            raise Invalid(
+                f"{safe_url(url)} is no other way to the same database",
+                hint="only a cluster on the MySQL wire has several: give the URLs of its nodes",
+            )
+        place = parsed.set(database=made.name).render_as_string(hide_password=False)
+        other = Scratch(place, url, made.name, made.guard, made.dialect)
+        try:
+            await other.check()
+        except Conflict as conflict:
+            raise Invalid(
+                f"{safe_url(url)} leads to another database: what was made in the first one is not there",
+                hint="give the URLs of nodes of one cluster",
+            ) from conflict
+        found.append(other)
+    return tuple(found)
 
 
 async def _make(url: str) -> Scratch:

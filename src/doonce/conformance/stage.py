@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,6 +138,7 @@ class Stage:
     witness: Witness
     place: Place
     forks: Processes
+    ways: Iterator[Scratch]
     processes: list[Process] = field(default_factory=list)
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -211,8 +213,10 @@ class Stage:
     # -- processes -----------------------------------------------------------------------------------------------
 
     async def spawn(self, job: Job) -> Process:
-        """A process that is ready to begin."""
-        process = await self.forks.start(job)
+        """A process that is ready to begin; the next one works at the next way to the database."""
+        way = next(self.ways)
+        place = msgspec.structs.replace(job.place, url=way.url, home=way.home)
+        process = await self.forks.start(msgspec.structs.replace(job, place=place))
         self.processes.append(process)
         return process
 
@@ -255,8 +259,13 @@ def view_of(place: Place, **renamed: str) -> BindingView:
 
 
 @asynccontextmanager
-async def staging(scratch: Scratch, forks: Processes) -> AsyncIterator[Callable[[], Stage]]:
-    """Makes stages over one scratch place, each with an organization that was never used before."""
+async def staging(
+    scratch: Scratch, others: Sequence[Scratch], forks: Processes
+) -> AsyncIterator[Callable[[], Stage]]:
+    """Makes stages over one scratch place, each with an organization that was never used before.
+
+    `others` are further ways to it: worker processes take turns, the case itself is always at the first one.
+    """
     witness = Witness()
     await witness.start()
     database = open_scratch(scratch.url)
@@ -265,11 +274,18 @@ async def staging(scratch: Scratch, forks: Processes) -> AsyncIterator[Callable[
         origin=witness.origin, org="", installation="main", capability=CAPABILITY,
     )  # fmt: skip
 
+    ways = itertools.cycle((*others, scratch))
+
     def make() -> Stage:
         witness.bodies.clear()
         witness.secrets.clear()
         return Stage(
-            scratch, database, witness, msgspec.structs.replace(base, org=f"org_{new_token()[:12]}"), forks
+            scratch,
+            database,
+            witness,
+            msgspec.structs.replace(base, org=f"org_{new_token()[:12]}"),
+            forks,
+            ways,
         )
 
     try:

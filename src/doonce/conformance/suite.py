@@ -12,7 +12,7 @@ from doonce.conformance.cases.case import Case
 from doonce.conformance.lines import LINES
 from doonce.conformance.model import Broken, CaseResult, Report, Status, report_of
 from doonce.conformance.processes import processes
-from doonce.conformance.scratch import scratch
+from doonce.conformance.scratch import other_ways, scratch
 from doonce.conformance.stage import Stage, staging
 from doonce.db import verify
 from doonce.db.durability import Durability
@@ -30,16 +30,24 @@ def chosen(ids: Sequence[str]) -> tuple[Case, ...]:
     return tuple(case for case in CASES if not ids or case.id in ids)
 
 
-async def run(url: str, ids: Sequence[str] = (), began: Callable[[Case], None] = lambda _: None) -> Report:
+async def run(
+    url: str,
+    ids: Sequence[str] = (),
+    began: Callable[[Case], None] = lambda _: None,
+    *,
+    also: Sequence[str] = (),
+) -> Report:
     """Prove the cases of these ids, or all, against the database at `url`.
 
-    Works in a scratch place of its own there, and drops it. Raises what `scratch` raises, and `Unavailable` for a
-    database that does not keep what it commits (PROTOCOL S1): there is nothing to prove on it.
+    `also` are other ways to the same database, as a cluster's nodes are: the worker processes take turns over all of
+    them. Works in a scratch place of its own there, and drops it. Raises what `scratch` raises, `Invalid` for another
+    way that leads elsewhere, and `Unavailable` for a database that does not keep what it commits (PROTOCOL S1): there
+    is nothing to prove on it.
     """
     cases = chosen(ids)
     results = []
     with processes() as forks:
-        async with scratch(url) as place, staging(place, forks) as make:
+        async with scratch(url) as place, staging(place, await other_ways(place, also), forks) as make:
             await verify.require(place.url)
             await Durability(make().database).check()
             for case in cases:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_token
 from doonce.base.limits import LIMITS, check_text
-from doonce.db import incarnation, sidefile
+from doonce.db import galera, incarnation, sidefile
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault, Disconnected
 from doonce.db.incarnation import Declaration, Incarnation, NewIncarnation, Place
@@ -127,7 +127,10 @@ class Durability:
         if examined.pinned is None or examined.place is None:
             self.gate.set("the database has no incarnation pinned")
             raise Unavailable(self.gate.reason, hint="run `doonce migrate` with this URL")
-        self.gate.set(self._doubt(examined.place, examined.pinned))
+        if incarnation.carried_on(examined.pinned.place, examined.place):
+            dialect = self._database.dialect
+            self._pinned = await self._database.transact(incarnation.follow, dialect, new_token())
+        self.gate.set(self._doubt(examined.place, self._pinned or examined.pinned))
 
     async def watch(self) -> None:
         """Check for ever. A database that cannot be reached closes nothing: no mark can commit in it either."""
@@ -187,17 +190,22 @@ class Durability:
             return _doubt_by_side_file(driver.path, pinned)
         if found.identity != pinned.place.identity:
             return _with_mend("this is another database than the one that was pinned")
-        if found.timeline != pinned.place.timeline and isinstance(driver, MysqlDriver):
+        if found.timeline == pinned.place.timeline or incarnation.carried_on(pinned.place, found):
+            return ""
+        if found.identity.startswith(galera.PREFIX):
+            return _with_mend(
+                "this primary component lacks the majority of the members that were pinned: a minority was "
+                "bootstrapped, the cluster was started anew, or its nodes were replaced one after another unseen"
+            )
+        if isinstance(driver, MysqlDriver):
             return _with_mend(
                 f"the tables of this database were {pinned.place.timeline}, and now {found.timeline}: "
                 "a copy was put in their place"
             )
-        if found.timeline != pinned.place.timeline:
-            return _with_mend(
-                f"the database went from timeline {pinned.place.timeline} to {found.timeline}: "
-                "a standby was promoted, or a backup recovered"
-            )
-        return ""
+        return _with_mend(
+            f"the database went from timeline {pinned.place.timeline} to {found.timeline}: "
+            "a standby was promoted, or a backup recovered"
+        )
 
 
 def _with_mend(doubt: str) -> str:

@@ -4,7 +4,8 @@ A failover, or a copy put back, may lack the newest commits, a dispatch mark amo
 incarnation is the system's identifier and the timeline, which a promotion or a recovery to a point in time moves on. On
 SQLite it is a random id, in the database and in the side file of each host that pinned it. The MySQL wire has neither
 timeline nor identifier of the data: there it is the server's own number, which servers of one replication must not
-share, and the moment when that server made the file of the pins, which every restored copy makes anew.
+share, and the moment when that server made the file of the pins, which every restored copy makes anew. A cluster of
+Galera has an identifier of its data, and its members stand for the timeline (`db/galera.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from doonce.db import galera
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, TEXT, metadata
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
@@ -41,9 +43,10 @@ COLUMNS: Final = tuple(column.name for column in database_incarnation.c)
 
 
 class Declaration(str, Enum):
-    """Why an incarnation is accepted."""
+    """Why an incarnation is accepted. A cluster that goes on with other members is followed without anybody's word."""
 
     FIRST = "first"
+    FOLLOWED = "followed"
     LOSSLESS = "lossless"
     LOSSY = "lossy"
 
@@ -148,6 +151,9 @@ def place(dialect: DialectName, pinned: Incarnation | None) -> Txn[Place]:
 
 
 def _place_on_mysql() -> Txn[Place]:
+    cluster = yield from galera.place()
+    if cluster is not None:
+        return Place(*cluster)
     numbers = {row[0].lower(): str(row[1]) for row in (yield from fetch(SERVER))}
     made_at = (yield from fetch(MADE_AT))[0][0]
     return Place(f"server:{numbers.get('server_uuid', '')}:{numbers['server_id']}", f"made:{made_at}")
@@ -184,15 +190,41 @@ def append(dialect: DialectName, new: NewIncarnation) -> Txn[Incarnation]:
     pinned = yield from newest()
     if pinned is not None and pinned.id == new.id:
         return pinned
-    now_us = yield from clock()
     is_sqlite = dialect is DialectName.SQLITE
     found = Place(new.id, "") if is_sqlite else (yield from place(dialect, pinned))
+    return (yield from _append(pinned, new, found))
+
+
+def _append(pinned: Incarnation | None, new: NewIncarnation, found: Place) -> Txn[Incarnation]:
+    now_us = yield from clock()
     sequence = pinned.sequence + 1 if pinned is not None else 1
     row = (
         sequence, new.id, found.identity, found.timeline, new.declaration.value, new.operator, new.reason, now_us,
     )  # fmt: skip
     yield from insert_many(database_incarnation, COLUMNS, [row])
     return Incarnation(sequence, new.id, found, new.declaration, new.operator, new.reason, now_us)
+
+
+def follow(dialect: DialectName, new_id: str) -> Txn[Incarnation | None]:
+    """Pin the members that a cluster has now, if it is the pinned one and lost nothing; what is pinned then."""
+    yield from lock_exclusive([LOCK])
+    pinned = yield from newest()
+    if pinned is None:
+        return None
+    found = yield from place(dialect, pinned)
+    if not carried_on(pinned.place, found) or pinned.id == new_id:
+        return pinned
+    return (yield from _append(pinned, NewIncarnation(new_id, Declaration.FOLLOWED, "", ""), found))
+
+
+def carried_on(pinned: Place, found: Place) -> bool:
+    """Whether it is the pinned cluster with other members, that keeps all that it committed."""
+    return (
+        found.identity == pinned.identity
+        and found.identity.startswith(galera.PREFIX)
+        and found.timeline != pinned.timeline
+        and galera.carries_on(pinned.timeline, found.timeline)
+    )
 
 
 def _incarnation(row: Row) -> Incarnation:

@@ -24,11 +24,22 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.util import greenlet_spawn
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
-from doonce.db import mysql, mysql_faults, mysql_server, postgresql, postgresql_faults, sidefile, sqlite
+from doonce.db import (
+    galera,
+    mysql,
+    mysql_faults,
+    mysql_fences,
+    mysql_server,
+    postgresql,
+    postgresql_faults,
+    sidefile,
+    sqlite,
+)
 from doonce.db.database import Database, open_database, safe_url
 from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace, SchemaFault
 from doonce.db.statement import Compiled, DialectName
 from doonce.db.transaction import (
+    Certify,
     Fetch,
     FetchThenClock,
     InsertMany,
@@ -122,10 +133,13 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
         seconds = LOCK_TIMEOUT_MS // 1000
         connection.exec_driver_sql(mysql.SESSION, (seconds,))
         connection.exec_driver_sql(FOR_DEFINITIONS, (seconds,))
-        said = connection.exec_driver_sql(mysql_server.VARIABLES).all()
-        why, mend = mysql_server.refusal({name.lower(): str(value) for name, value in said})
+        rows = connection.exec_driver_sql(mysql_server.VARIABLES).all()
+        said = {name.lower(): str(value) for name, value in rows}
+        why, mend = mysql_server.refusal(said)
         if why:
             raise SchemaFault(why, mend)
+        if galera.is_node(said):
+            connection.exec_driver_sql(galera.ALL_CAUSAL)
         return work(connection)
 
     return await greenlet_spawn(_run_within, engine, configured, write)
@@ -211,11 +225,11 @@ def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> An
             for number in sorted({lock_number(name) for name in call.names}):
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
         if dialect is DialectName.MYSQL:
-            text, arguments = mysql.fencing(sorted(call.names), range(mysql.FENCE_SLOTS))
+            text, arguments = mysql_fences.fencing(sorted(call.names), range(mysql_fences.FENCE_SLOTS))
             connection.exec_driver_sql(text.replace("?", "%s"), tuple(arguments))
         return None
-    if isinstance(call, Notify):
-        return None  # nobody waits for a migration
+    if isinstance(call, Certify | Notify):
+        return None  # a migration is alone, and nobody waits for it
     raise TypeError(f"not a statement: {call!r}")
 
 

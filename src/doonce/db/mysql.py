@@ -3,7 +3,8 @@
 Three things are unlike the other engines. A row that a statement found counts as matched although it kept its values
 (FOUND_ROWS). A deadlock or a failed certification may be told at any later statement, and after it a bare COMMIT would
 succeed having done nothing: any error therefore ends the transaction here. And there is no transactional named lock:
-fences are rows that everybody *writes*, since a lock that is only read is not certified on Galera (PROTOCOL S5).
+fences are rows that everybody *writes*, since a lock that is only read is not certified on Galera (PROTOCOL S5). On a
+node of such a cluster a transaction begins with all that was committed before, and `Certify` writes rows as well.
 """
 
 from __future__ import annotations
@@ -20,13 +21,24 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql as mysql_dialect
 
+from doonce.db import galera
 from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, SchemaFault, silence
-from doonce.db.mysql_faults import ROLLED_BACK_AT_COMMIT, classify, code_of, driver_errors, wire_error
+from doonce.db.mysql_faults import classify, driver_errors, is_rollback_at_commit, wire_error
+from doonce.db.mysql_fences import FENCE_SLOTS, certifying, fencing
 from doonce.db.mysql_server import VARIABLES, refusal
 from doonce.db.mysql_sql import MysqlText, batch_source
 from doonce.db.schema import HINTS
 from doonce.db.statement import DialectName
-from doonce.db.transaction import Fetch, FetchThenClock, InsertMany, LockNames, Notify, ReadClock, Txn
+from doonce.db.transaction import (
+    Certify,
+    Fetch,
+    FetchThenClock,
+    InsertMany,
+    LockNames,
+    Notify,
+    ReadClock,
+    Txn,
+)
 
 T = TypeVar("T")
 CLOCK: Final = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
@@ -44,11 +56,6 @@ STATEMENT_TIME: Final = {
 }
 """How long a statement may run, on MariaDB and elsewhere."""
 
-FENCE_SLOTS: Final = 16
-"""Sharers of a name rarely meet in one slot; whoever wants it alone writes so many rows."""
-FENCE_INSERT: Final = "INSERT INTO doonce_fence (name, slot, moves) VALUES "
-FENCE_ROW: Final = "(?, ?, 1)"
-FENCE_MOVE: Final = " ON DUPLICATE KEY UPDATE moves = moves + 1"
 FOUND_ROWS: Final = 2
 IN_TRANSACTION: Final = 1
 TEXT_TYPES: Final = frozenset({15, 253, 254})
@@ -87,11 +94,15 @@ class MysqlRow:
 
 
 class PooledConnection:
-    """One connection with its prepared statements, and the fence slot that it writes where it shares one."""
+    """One connection with its prepared statements, and the fence slot that it writes where it shares one.
+
+    `certifies`: it leads to a node of a cluster, where no lock is seen by the other nodes.
+    """
 
     def __init__(self, raw: Any, slot: int) -> None:
         self.raw = raw
         self.slot = slot
+        self.certifies = False
         self._prepared: dict[str, Any] = {}
         self.committing = False
 
@@ -222,8 +233,11 @@ class MysqlDriver:
             slots = range(FENCE_SLOTS) if call.exclusive else (connection.slot,)
             await connection.fetch(*fencing(sorted(call.names), slots))
             return None
-        if isinstance(call, Notify):
-            return None  # the server carries no hints: waiters in other processes poll
+        if isinstance(call, Certify) and connection.certifies:
+            await connection.fetch(*certifying(call.names))
+            return None
+        if isinstance(call, Certify | Notify):
+            return None  # row locks exclude everybody here; the server carries no hints, so others poll
         raise TypeError(f"not a statement: {call!r}")
 
     async def _commit(self, connection: PooledConnection) -> None:
@@ -233,7 +247,7 @@ class MysqlDriver:
         try:
             await connection.execute("COMMIT")
         except wire_error() as error:
-            if code_of(error) in ROLLED_BACK_AT_COMMIT:
+            if is_rollback_at_commit(error, of_cluster=connection.certifies):
                 raise classify(error) from error
             raise CommitUnknown(f"the commit failed: {error}") from error
         except driver_errors() as error:
@@ -315,13 +329,18 @@ async def configure(connection: PooledConnection, settings: MysqlSettings, *, is
     why, mend = refusal(said)
     if why:
         raise SchemaFault(why, mend)
+    if galera.is_node(said):
+        await _join_cluster(connection)
 
 
-def fencing(names: Sequence[str], slots: Iterable[int]) -> tuple[str, list[Any]]:
-    """One statement that writes these slots of these names, in their order, and its arguments."""
-    pairs = list(itertools.product(names, slots))
-    rows = ", ".join([FENCE_ROW] * len(pairs))
-    return f"{FENCE_INSERT}{rows}{FENCE_MOVE}", [value for pair in pairs for value in pair]
+async def _join_cluster(connection: PooledConnection) -> None:
+    """Set what a session on a node of a cluster needs; raises `Disconnected` while that node may not be worked with."""
+    status = {row[0].lower(): str(row[1]) for row in await connection.fetch(galera.STATUS)}
+    doubts = galera.doubts(status)
+    if doubts:
+        raise Disconnected("; ".join(doubts))
+    await connection.execute(galera.CAUSAL_READS)
+    connection.certifies = True
 
 
 async def _ask(question: Awaitable[T]) -> T:

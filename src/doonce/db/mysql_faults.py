@@ -48,6 +48,15 @@ def code_of(error: BaseException) -> int:
     return code if isinstance(code, int) else 0
 
 
+def is_rollback_at_commit(error: BaseException, *, of_cluster: bool) -> bool:
+    """Whether an error of COMMIT proves that nothing was committed.
+
+    A node of a cluster may also have waited too long (1205) for what others decide: there that proves nothing.
+    """
+    code = code_of(error)
+    return code in ROLLED_BACK_AT_COMMIT and not (of_cluster and code in CONTENDED)
+
+
 def classify(error: Exception) -> DatabaseFault:
     """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
     code = code_of(error)

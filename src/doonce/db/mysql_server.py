@@ -35,11 +35,6 @@ def refusal(variables: Mapping[str, str]) -> tuple[str, str]:
     is_mariadb = "MariaDB" in version
     if numbers < (MARIADB_MIN if is_mariadb else MYSQL_MIN):
         return f"the server is {version}, which is too old", "use MariaDB 10.6 or newer, or MySQL 8"
-    if variables.get("wsrep_on", "OFF") == "ON":
-        return (
-            "the server is a node of a Galera cluster, on which this release is not proven",
-            "use a server of its own; docs/engines.md says what is missing",
-        )
     isolation = variables.get("transaction_isolation") or variables.get("tx_isolation", "")
     if isolation != "READ-COMMITTED":
         return (
@@ -72,7 +67,8 @@ def judge_durability(variables: Mapping[str, str], *, replicated: bool) -> list[
     if variables.get("log_bin", "OFF") in ("ON", "1") and variables.get("sync_binlog") != "1":
         faults.append(f"the binary log is on, and sync_binlog is {variables.get('sync_binlog')}, not 1")
     semi_sync = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")
-    if replicated and not any(variables.get(name, "OFF") == "ON" for name in semi_sync):
+    is_cluster = variables.get("wsrep_on", "OFF") == "ON"
+    if replicated and not is_cluster and not any(variables.get(name, "OFF") == "ON" for name in semi_sync):
         faults.append(
             "semi-synchronous replication is off, although the configuration declares it replicated"
         )

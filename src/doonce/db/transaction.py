@@ -73,13 +73,23 @@ class LockNames(Record, frozen=True):
     exclusive: bool
 
 
+class Certify(Record, frozen=True):
+    """Make what rests on rows that are locked, and not changed, conflict with whoever changes them (PROTOCOL S5).
+
+    For engines that certify only what is written: there both sides write one thing for each name. Elsewhere the lock
+    itself excludes, and this costs nothing.
+    """
+
+    names: tuple[str, ...]
+
+
 class Notify(Record, frozen=True):
     """Wake whoever waits on a topic, once the commit is durable. A hint: it may be lost, so waiters also poll."""
 
     topics: tuple[str, ...]
 
 
-Call = Fetch | InsertMany | ReadClock | FetchThenClock | LockNames | Notify
+Call = Fetch | InsertMany | ReadClock | FetchThenClock | LockNames | Certify | Notify
 Txn = Generator[Call, Any, Result]
 Operation = Callable[..., Txn[Result]]
 
@@ -139,6 +149,16 @@ def lock_exclusive(names: Iterable[str]) -> Txn[None]:
     unique = tuple(sorted(set(names)))
     if unique:
         yield LockNames(unique, exclusive=True)
+
+
+def certify(names: Iterable[str]) -> Txn[None]:
+    """Exclude whoever certifies one of these names too, on engines whose row locks end at the node that has them.
+
+    After the rows that the names stand for were locked: once by who only relies on them, and once by who changes them.
+    """
+    unique = tuple(sorted(set(names)))
+    if unique:
+        yield Certify(unique)
 
 
 def notify(topics: Iterable[str]) -> Txn[None]:

@@ -11,7 +11,7 @@ from doonce.catalog.model import Outcome
 from doonce.commands.model import Command
 from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, clock, fetch, fetch_then_clock
+from doonce.db.transaction import Txn, certify, clock, fetch, fetch_then_clock
 from doonce.effects.model import Attempt, AttemptKind, AttemptState, Evidence, EvidenceKind
 from doonce.effects.tables import attempt_evidence, effect_attempt
 from doonce.work.model import Claimed
@@ -84,6 +84,18 @@ def lock_attempts_then_clock(ids: Iterable[str]) -> Txn[tuple[dict[str, Attempt]
         return {}, (yield from clock())
     rows, now_us = yield from fetch_then_clock(LOCK_ATTEMPTS, ids=[(attempt_id,) for attempt_id in wanted])
     return {row[0]: read_attempt(row) for row in rows}, now_us
+
+
+def lock_evidence(ids: Iterable[str]) -> Txn[dict[str, Attempt]]:
+    """Lock attempts against late evidence: for who adds some, and for who acts on what there is (PROTOCOL H4)."""
+    locked = yield from lock_attempts(ids)
+    yield from certify_evidence(locked)
+    return locked
+
+
+def certify_evidence(ids: Iterable[str]) -> Txn[None]:
+    """The same for attempts that are locked already."""
+    yield from certify(f"evidence:{attempt_id}" for attempt_id in ids)
 
 
 def attempts_of(subject_ids: Iterable[str]) -> Txn[dict[str, list[Attempt]]]:

@@ -25,6 +25,7 @@ from doonce.effects.attempts import (
     READ_COLUMNS,
     attempt_row,
     attempts_of,
+    certify_evidence,
     evidence_of,
     lock_attempts,
     read_attempt,
@@ -225,6 +226,7 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     attempts = yield from lock_attempts(
         {row.attempt_id} | ({row.probe_id} if row.probe_id is not None else set())
     )
+    yield from certify_evidence([row.attempt_id])
     decided = yield from dispositions_of([row.attempt_id])
     now_us = yield from clock()
     if row.claimed is not None:

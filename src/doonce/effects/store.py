@@ -23,9 +23,10 @@ from doonce.effects.attempts import (
     EVIDENCE_COLUMNS,
     attempt_row,
     attempts_of,
+    certify_evidence,
     evidence_of,
-    lock_attempts,
     lock_attempts_then_clock,
+    lock_evidence,
 )
 from doonce.effects.model import (
     Attempt,
@@ -198,6 +199,7 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
     linked = yield from links.share(r.link_id for r in requests if r.link_id is not None)
     items = yield from work.lock_claimed(r.claimed for r in requests)
     before = {r.lineage.attempt_id for r in requests if r.lineage is not None}
+    yield from certify_evidence(before)
     attempts, now_us = yield from lock_attempts_then_clock({r.attempt_id for r in requests} | before)
     results: list[MarkResult] = []
     marks: list[tuple[str, str, int, str]] = []
@@ -267,7 +269,7 @@ def append_evidence(rows: Sequence[LateEvidence]) -> Txn[list[None]]:
     for row in ordered:
         found = yield from settle.bring_forward(row.attempt_id, Family.RECONCILE.value)
         looking.append(found)
-    attempts = yield from lock_attempts(row.attempt_id for row in rows)
+    attempts = yield from lock_evidence(row.attempt_id for row in rows)
     known = yield from evidence_of(row.attempt_id for row in rows)
     scopes = yield from work.plain_anywhere(attempt.work_id for attempt in attempts.values())
     now_us = yield from clock()

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from doonce.base.records import Record
 from doonce.db.schema import BODY, COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Txn, fetch, steady_clock
+from doonce.db.transaction import Txn, certify, fetch, steady_clock
 from doonce.ingress.receipts import Sealed, body_place
 from doonce.ingress.rewrapping import Shelf, shelf
 from doonce.ingress.secrets import place_of
@@ -134,6 +134,7 @@ def erase(asked: Erase) -> Txn[int]:
     ids = sorted((row[0],) for row in old)
     if ids:
         yield from fetch(LOCK_RECEIPTS, ids=ids)
+        yield from certify(_certified_name(one) for (one,) in ids)
         ids = [(row[0],) for row in (yield from fetch(AT_REST, ids=ids))]
         yield from fetch(ERASE_RECEIPTS, ids=ids, nothing=None)
     odd = yield from fetch(OLD_QUARANTINED, before_us=before_us, rows=asked.rows_max)
@@ -145,7 +146,13 @@ def erase(asked: Erase) -> Txn[int]:
 def lock(receipt_ids: Iterable[str]) -> Txn[dict[str, bool]]:
     """Hold receipts, so that no body of theirs is erased meanwhile; whether each still has its body."""
     rows = yield from fetch(LOCK_RECEIPTS, ids=[(one,) for one in sorted(set(receipt_ids))])
+    yield from certify(_certified_name(row["id"]) for row in rows)
     return {row["id"]: bool(row["kept"]) for row in rows}
+
+
+def _certified_name(receipt_id: str) -> str:
+    """What whoever erases a body, and whoever makes work that reads it, both certify (PROTOCOL S5)."""
+    return f"receipt:{receipt_id}"
 
 
 def sealed_body(receipt_id: str) -> Txn[Sealed | None]:

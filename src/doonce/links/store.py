@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from doonce.base.errors import Conflict, MissingOrDenied, Stale
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
-from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
+from doonce.db.transaction import Row, Txn, certify, clock, fetch, insert_many
 from doonce.links.model import (
     RESULTS,
     Adoption,
@@ -103,6 +103,11 @@ RENEW = Statement("links.renew", _renew)
 MOVE = Statement("links.move", _move)
 
 
+def certified_name(link_id: str) -> str:
+    """What whoever relies on a link, and whoever changes it, both certify (PROTOCOL S5)."""
+    return f"link:{link_id}"
+
+
 def read_link(row: Row) -> RemoteLink:
     """The link of a row that has `READ_COLUMNS`."""
     return RemoteLink(
@@ -152,7 +157,9 @@ def get(ids: Iterable[str]) -> Txn[dict[str, RemoteLink]]:
 
 def share(ids: Iterable[str]) -> Txn[dict[str, RemoteLink]]:
     """Links by id, held as they are until this transaction ends: what a dispatch mark rechecks (PROTOCOL D2)."""
-    return (yield from _get(SHARE, ids))
+    shared = yield from _get(SHARE, ids)
+    yield from certify(certified_name(link_id) for link_id in shared)
+    return shared
 
 
 def _get(statement: Statement, ids: Iterable[str]) -> Txn[dict[str, RemoteLink]]:
@@ -191,6 +198,7 @@ def adopt(links: Sequence[NewLink]) -> Txn[list[RemoteLink | Conflict | Stale]]:
                 renewed[existing.id] = wanted
     if renewed:
         news = [(link_id, link.generation, _authority(link)) for link_id, link in sorted(renewed.items())]
+        yield from certify(certified_name(link_id) for link_id in renewed)
         yield from fetch(RENEW, links=news, now_us=now_us)
         rows = yield from fetch(LOCK_LOCAL, keys=sorted(held))
         held = {link.key: link for link in map(read_link, rows)}
@@ -269,6 +277,7 @@ def move(moves: Sequence[LinkMove]) -> Txn[list[RemoteLink | MissingOrDenied | C
             written.append((link.id, link.version, slot, state.value))
         results.append(_moved(link, wanted, verdict))
     if written:
+        yield from certify(certified_name(row[0]) for row in written)
         now_us = yield from clock()
         yield from fetch(MOVE, links=sorted(written), now_us=now_us)
         held = yield from _get(LOCK, [row[0] for row in written])

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
+from tests.conftest import on_every_engine
 from tests.store.db.notes import NoteDatabase, open_notes
 
 from doonce.base.ids import new_token
@@ -48,25 +49,21 @@ async def mariadb(fresh_mariadb: str) -> AsyncIterator[NoteDatabase]:
         yield notes
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.postgresql),
-        pytest.param("mariadb", marks=pytest.mark.mariadb),
-    ]
-)
+@pytest.fixture
+async def galera(fresh_galera: str) -> AsyncIterator[NoteDatabase]:
+    """The table of notes on a node of a cluster."""
+    async with open_notes(fresh_galera) as notes:
+        yield notes
+
+
+@pytest.fixture(params=on_every_engine())
 def notes(request: pytest.FixtureRequest) -> NoteDatabase:
     """The table of notes on each engine."""
     made: NoteDatabase = request.getfixturevalue(request.param)
     return made
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("postgresql", marks=pytest.mark.postgresql),
-        pytest.param("mariadb", marks=pytest.mark.mariadb),
-    ]
-)
+@pytest.fixture(params=[engine for engine in on_every_engine() if engine != "sqlite"])
 def remote(request: pytest.FixtureRequest) -> NoteDatabase:
     """The table of notes on each engine that is reached over a connection."""
     made: NoteDatabase = request.getfixturevalue(request.param)

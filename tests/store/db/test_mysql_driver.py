@@ -19,8 +19,9 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
-from doonce.db.mysql import FENCE_SLOTS, MysqlDriver, PooledConnection
+from doonce.db.mysql import MysqlDriver, PooledConnection
 from doonce.db.mysql_faults import classify
+from doonce.db.mysql_fences import FENCE_SLOTS
 from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
 
 

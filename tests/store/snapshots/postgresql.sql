@@ -187,6 +187,15 @@ ORDER BY event.identity
 FOR UPDATE;
 -- keys[0]
 
+-- galera.is_node
+SHOW SESSION VARIABLES LIKE 'wsrep_on';
+-- no parameters
+
+-- galera.members
+SELECT cluster_uuid, node_uuid
+FROM mysql.wsrep_cluster_members;
+-- no parameters
+
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
 FROM pg_database

@@ -204,6 +204,15 @@ FROM json_each(?) AS keys_json) AS keys)
 ORDER BY event.identity;
 -- keys (rows as JSON)
 
+-- galera.is_node
+SHOW SESSION VARIABLES LIKE 'wsrep_on';
+-- no parameters
+
+-- galera.members
+SELECT cluster_uuid, node_uuid
+FROM mysql.wsrep_cluster_members;
+-- no parameters
+
 -- incarnation.database_oid
 SELECT (SELECT 'database:' || oid
 FROM pg_database

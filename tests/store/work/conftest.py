@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
+from tests.conftest import GALERA_NODES, on_every_engine
 from tests.store.work.kernel import Kernel, Places
 
 from doonce.base.ids import new_token
@@ -28,19 +29,15 @@ def kernel_postgres(postgres_url: str) -> Iterator[str]:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.postgresql),
-        pytest.param("mariadb", marks=pytest.mark.mariadb),
-    ]
-)
+@pytest.fixture(params=on_every_engine())
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """Where the tests' databases are made, on each engine."""
     if request.param == "sqlite":
         return Places(None, tmp_path)
     if request.param == "mariadb":
         return Places(str(request.getfixturevalue("mariadb_url")), tmp_path)
+    if request.param == "galera":
+        return Places(GALERA_NODES[0], tmp_path)
     return Places(str(request.getfixturevalue("kernel_postgres")), tmp_path)
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from doonce.db import mysql, postgresql
 from doonce.db.mysql import MysqlDriver
 from doonce.db.postgresql import PostgresqlDriver
-from doonce.db.transaction import Notify, Txn
+from doonce.db.transaction import Certify, Notify, Txn
 
 Waits = Callable[[Any], Awaitable[bool]]
 
@@ -59,7 +59,10 @@ class Stepped:
             self.result, self.finished = stop.value, True
         else:
             hint = isinstance(call, Notify)  # nobody waits for it here
-            self._value = None if hint else await self._driver._carry_out(self._connection, call)
+            locks = isinstance(call, Certify) and not isinstance(
+                self._driver, MysqlDriver
+            )  # as the database does
+            self._value = None if hint or locks else await self._driver._carry_out(self._connection, call)
 
 
 async def begin(connection: Any) -> None:

@@ -29,7 +29,9 @@ MYSQL = {
 }
 
 
-@pytest.mark.parametrize("variables", [SOUND, MYSQL, SOUND | {"version": "11.8.3-MariaDB-log"}])
+@pytest.mark.parametrize(
+    "variables", [SOUND, MYSQL, SOUND | {"version": "11.8.3-MariaDB-log"}, SOUND | {"wsrep_on": "ON"}]
+)
 def test_a_sound_server_is_worked_with(variables: dict[str, str]) -> None:
     assert refusal(variables) == ("", "")
     assert judge_durability(variables, replicated=False) == []
@@ -42,7 +44,6 @@ def test_a_sound_server_is_worked_with(variables: dict[str, str]) -> None:
         ({"version": "5.7.44-log"}, "too old"),
         ({"version": "what"}, "too old"),
         ({"version": "8.0.11-TiDB-v8.5.1"}, "TiDB"),
-        ({"wsrep_on": "ON"}, "Galera"),
         ({"tx_isolation": "REPEATABLE-READ"}, "isolation"),
         ({"autocommit": "ON"}, "commits each statement"),
         ({"time_zone": "SYSTEM"}, "UTC"),
