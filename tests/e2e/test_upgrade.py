@@ -25,6 +25,7 @@ from doonce.base.errors import Unavailable
 from doonce.base.secrets import Secret
 from doonce.commands.model import CommandState
 from doonce.db import maintenance, migrate, verify
+from doonce.effects.retire import Retire, retire
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
 from doonce.trust import InstallationConfig, embedded
@@ -60,7 +61,8 @@ async def older(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 async def engine_of(url: str, folder: Path, *families: Family) -> AsyncIterator[Engine]:
     """A process of the first release: it proves nothing here, and does only what that release did."""
     given = {"database": url, "key_file": str(folder / "keys.toml"), "egress": LOCAL, "effects": QUICK}
-    engine = open_engine(settings_from(given | {"sweep_seconds": 600.0}))
+    given |= {"sweep_seconds": 600.0, "retention": {"enabled": False}}  # it has no history
+    engine = open_engine(settings_from(given))
     engine.start(families)
     try:
         yield engine
@@ -84,13 +86,16 @@ async def installed(engine: Engine, simulator: Simulator) -> Installation:
     return crm
 
 
-async def state_of(engine: Engine, command: str) -> CommandState:
-    return (await Operator(engine).command(command)).state
-
-
 async def until_state(engine: Engine, command: str, state: CommandState) -> None:
+    """Wait for it in the tables that both schemas have: an operator's view is this release's."""
+
     async def there() -> bool:
-        return await state_of(engine, command) is state
+        url, about = engine.database.url, f"'{command}'"
+        if state is CommandState.UNKNOWN:
+            found = await rows(url, f"SELECT outcome FROM effect_attempt WHERE subject_id = {about}")
+            return ("OUTCOME_UNKNOWN",) in found
+        found = await rows(url, f"SELECT ended_as FROM command_end WHERE command_id = {about}")
+        return found == [(state.value,)]
 
     await until(there)
 
@@ -180,3 +185,36 @@ async def test_a_process_of_the_first_release_goes_on_beside_the_migration_and_d
     with pytest.raises(Unavailable, match="does not know") as refused:
         await migrate.migrate(older, install=partial(ownership.install, "default", "sha256:0", "op_2"))
     assert "install the release that migrated" in refused.value.hint
+
+
+async def test_work_that_ended_in_the_first_schema_becomes_history_after_the_migration(
+    older: str, tmp_path: Path, simulator: Simulator
+) -> None:
+    """And what waits or is unknown in it stays, and goes on."""
+    async with engine_of(older, tmp_path, Family.EFFECT, Family.COMPLETION) as engine:
+        crm = await installed(engine, simulator)
+        done = await crm.accept("contact.patch", "1", {"title": "CTO"})
+        await until_state(engine, done, CommandState.ACCEPTED)
+        simulator.faults({"fault": "reset_after_body", "method": "PATCH", "times": 1})
+        unknown = await crm.accept("contact.patch", "1", {"title": "CFO"})
+        await until_state(engine, unknown, CommandState.UNKNOWN)
+
+        async def told() -> bool:
+            states = [row[3] for row in await rows(older, WORK) if row[1] == "completion"]
+            return len(states) == 2 and set(states) == {"succeeded"}
+
+        await until(told)
+    before = await rows(older, WORK)
+    assert await asyncio.to_thread(run, ["migrate", "--database", older]) == 0
+    async with deployment(older, tmp_path, retention={"enabled": False}) as app:
+        moved = await app.engine.database.transact(retire, Retire("default", 0, 0, 100, after=""))
+        assert moved.moved == {"effect": 1, "completion": 1}
+        history = await rows(older, WORK.replace("work_item", "work_item_history"))
+        left = await rows(older, WORK)
+        assert {row[2] for row in history} == {done}
+        assert {row[:3] for row in [*history, *left]} >= {row[:3] for row in before}
+        assert (await app.outcome(done)).state is CommandState.ACCEPTED
+        attempt = (await Operator(app.engine).command(unknown)).attempt_id
+        assert attempt is not None
+        ended = await app.resolve(attempt, "happened", who="ann", reason="I looked")
+        assert ended.state is CommandState.ACCEPTED

@@ -25,7 +25,7 @@ from doonce.app.engine import Engine
 from doonce.app.handlers import EventHandler, LocalHandlers, pack_of, routed_here, unrouted
 from doonce.app.installing import BindingSource, Installed
 from doonce.app.opening import open_engine
-from doonce.app.operate.model import CommandView, Decision, Timeline
+from doonce.app.operate.model import CommandView, Decision, Pruned, Timeline
 from doonce.app.operate.service import Operator
 from doonce.app.proof import migrate_if_allowed, prove
 from doonce.base import json
@@ -215,6 +215,10 @@ class Doonce:
             choices = ", ".join(one.value for one in Decision)
             raise Invalid(f"{decision!r} is no decision", hint=f"one of {choices}") from None
         return _outcome(await self._operator().resolve(attempt, decided, who=who, reason=reason))
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Move all ended work whose time is over into history now, or say what would go. Nothing is lost by it."""
+        return await self._operator().prune(dry_run=dry_run)
 
     def _operator(self) -> Operator:
         return Operator(self.engine)

@@ -12,6 +12,7 @@ import structlog
 
 from doonce.app.handlers import LocalHandlers
 from doonce.app.metrics import Metrics
+from doonce.app.retention import Retention, RetentionSettings
 from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_id
 from doonce.catalog.compile import BindingView
@@ -69,6 +70,7 @@ class EngineSettings:
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     handler: HandlerSettings = field(default_factory=HandlerSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     sweep_seconds: float = 5.0
     sweep_rows: int = 500
     stop_seconds: float = 30.0
@@ -104,6 +106,7 @@ class Engine:
         self.principals = Principals(database, vault)
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
         self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
+        self.retention = Retention(database, settings.deployment, settings.retention, self.metrics)
         self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
@@ -126,7 +129,7 @@ class Engine:
         }
 
     def start(self, families: Sequence[Family] = tuple(Family)) -> None:
-        """Start working these families in the background, and the sweep.
+        """Start working these families in the background, the sweep, and where there are any the retention of work.
 
         Events for handlers are claimed only while this process has some: nobody else can run them.
         """
@@ -145,6 +148,8 @@ class Engine:
         if self._local is not None:
             self._local.open(self.settings.handler.threads)
         self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
+        if families and self.settings.retention.enabled:
+            self._running.tasks.append(asyncio.create_task(self.retention.run(), name="retention"))
         self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
         self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
 

@@ -86,6 +86,7 @@ class Metrics:
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
         self.gaps = _of_gaps(self.registry)
+        self._retired, self.overdue, self.walked = _of_retention(self.registry)
         self.ready = Gauge(
             "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
         )
@@ -142,6 +143,10 @@ class Metrics:
         """Count a connection that never became a request."""
         self._refused.labels(reason).inc()
 
+    def retired(self, family: str, items: int) -> None:
+        """Count ended work that became history."""
+        self._retired.labels(family).inc(items)
+
     def text(self) -> bytes:
         """The registry in the exposition format."""
         return generate_latest(self.registry)
@@ -153,6 +158,26 @@ def _of_gaps(registry: CollectorRegistry) -> Gauge:
         "Routes whose deliveries may have been lost for good, until somebody looked.",
         registry=registry,
     )
+
+
+def _of_retention(registry: CollectorRegistry) -> tuple[Counter, Gauge, Gauge]:
+    retired = Counter(
+        "doonce_work_retired_total",
+        "Ended work items that this process moved into history.",
+        ["family"],
+        registry=registry,
+    )
+    overdue = Gauge(
+        "doonce_retention_overdue_seconds",
+        "How long ago the oldest work ended whose time is over and that something still needs; 0 for none.",
+        registry=registry,
+    )
+    walked = Gauge(
+        "doonce_retention_walk_age_seconds",
+        "How long ago the last whole walk over the work ended; -1 before the first one.",
+        registry=registry,
+    )
+    return retired, overdue, walked
 
 
 def _of_connections(registry: CollectorRegistry) -> Counter:

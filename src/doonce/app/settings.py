@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from doonce.app.engine import EngineSettings
+from doonce.app.retention import RetentionSettings
 from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS, check_text
 from doonce.base.secrets import Secret
@@ -147,6 +148,7 @@ class Settings(Part, frozen=True, kw_only=True):
     reconcile: ReconcileSettings = ReconcileSettings()
     completion: CompletionSettings = CompletionSettings()
     handler: HandlerSettings = HandlerSettings()
+    retention: RetentionSettings = RetentionSettings()
     client: ClientSettings = ClientSettings()
     postgresql: PostgresqlSettings = PostgresqlSettings()
     sqlite: SqliteSettings = SqliteSettings()
@@ -175,6 +177,7 @@ class Settings(Part, frozen=True, kw_only=True):
                 hint="remove point from the configuration of a real deployment",
             )
         self.egress.policy()
+        self.retention.check()
 
     def engine(self) -> EngineSettings:
         """What the engine gets."""
@@ -191,6 +194,7 @@ class Settings(Part, frozen=True, kw_only=True):
             reconcile=self.reconcile,
             completion=self.completion,
             handler=self.handler,
+            retention=self.retention,
             client=self.client,
             sweep_seconds=self.sweep_seconds,
             sweep_rows=self.sweep_rows,

@@ -24,7 +24,17 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.util import greenlet_spawn
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
-from doonce.db import galera, mysql, mysql_faults, mysql_fences, mysql_server, postgresql, sidefile, sqlite
+from doonce.db import (
+    galera,
+    mysql,
+    mysql_faults,
+    mysql_fences,
+    mysql_server,
+    postgresql,
+    postgresql_faults,
+    sidefile,
+    sqlite,
+)
 from doonce.db.database import Database, open_database, safe_url
 from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace, SchemaFault
 from doonce.db.statement import Compiled, DialectName
@@ -254,7 +264,7 @@ def _fault(database: Database, error: BaseException) -> DatabaseFault:
     if database.dialect is DialectName.MYSQL:
         return mysql_faults.classify(error if isinstance(error, Exception) else RuntimeError(str(error)))
     cause = error.__cause__ if isinstance(error.__cause__, asyncpg.PostgresError) else error
-    return postgresql.classify(cause if isinstance(cause, Exception) else RuntimeError(str(cause)))
+    return postgresql_faults.classify(cause if isinstance(cause, Exception) else RuntimeError(str(cause)))
 
 
 def _translate(database: Database, fault: DatabaseFault) -> DoonceError:

@@ -13,17 +13,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from doonce.db.faults import (
-    CommitUnknown,
-    Contended,
-    DatabaseFault,
-    Disconnected,
-    OutOfSpace,
-    RefusedData,
-    RolledBack,
-    SchemaFault,
-    silence,
-)
+from doonce.db.faults import CommitUnknown, Disconnected, RolledBack, silence
+from doonce.db.postgresql_faults import classify
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
 from doonce.db.transaction import (
@@ -45,8 +36,6 @@ CHANNEL = "doonce_wake"
 NOTIFY = "SELECT pg_notify('doonce_wake', topic) FROM unnest($1::text[]) AS topic"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNKNOWN_AT_COMMIT = ("57P", "08", "XX", "58")
-CONNECTION_STATES = ("08", "57P", "53", "25006")
-"""Another connection may do better: lost, shutting down, out of connections or memory, a standby."""
 OUTDATED_STATEMENT = ("0A000", "26000")
 """A prepared statement's tables have changed under it, or the server has forgotten it: prepare it anew."""
 DRIVER_ERRORS = (
@@ -385,19 +374,3 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool)
     if tuple(compiled.positiontup) != columns:
         raise TypeError(f"the columns of {table.name} compiled in another order")
     return str(compiled.string)
-
-
-def classify(error: Exception) -> DatabaseFault:
-    """Sort an error raised before COMMIT was sent: all of them are proven rollbacks (PROTOCOL T1, T6)."""
-    state = getattr(error, "sqlstate", None) or ""
-    if state == "53100":
-        return OutOfSpace(str(error))
-    if not isinstance(error, asyncpg.PostgresError) or state.startswith(CONNECTION_STATES):
-        return Disconnected(str(error))
-    if state in ("55P03", "57014"):
-        return Contended(str(error))
-    if state.startswith(("22", "23")):
-        return RefusedData(str(error))
-    if state.startswith(("42", "3F")):
-        return SchemaFault(str(error))
-    return RolledBack(str(error))

@@ -213,12 +213,16 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     rows = yield from fetch(ATTEMPTS_BY_ID, ids=[(row.attempt_id,)])
     if not rows:
         return Resolved.STALE
-    effect_items = yield from _plain_items(rows[0]["work_id"])
+    # The work of a command that has ended may be history by now; its lanes never change, and are locked before it.
+    effect_items = yield from work.plain_anywhere([rows[0]["work_id"]])
     lanes = {
-        name for item in effect_items for name in (item.source_lane, item.target_lane) if name is not None
+        name
+        for item in effect_items.values()
+        for name in (item.source_lane, item.target_lane)
+        if name is not None
     }
     held = yield from lane_store.lock(lanes)
-    items = yield from work.lock_items(ids | {rows[0]["work_id"]})
+    items = yield from work.lock_anywhere(ids | {rows[0]["work_id"]})
     attempts = yield from lock_attempts(
         {row.attempt_id} | ({row.probe_id} if row.probe_id is not None else set())
     )
@@ -251,12 +255,6 @@ def resolve(row: Resolve) -> Txn[Resolved]:
         yield from settle.apply([_settlement(row, row.claimed, result)], items, held, now_us)
     yield from lane_store.save(held.values())
     return result
-
-
-def _plain_items(item_id: str) -> Txn[list[Item]]:
-    """The item without a lock: its lanes never change, and they are locked before it."""
-    rows = yield from fetch(work.PLAIN_ITEMS, ids=[(item_id,)])
-    return [work.read_item(row) for row in rows]
 
 
 def _end_probe(row: Resolve, ending: Ending, now_us: int) -> Txn[None]:

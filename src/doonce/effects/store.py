@@ -271,8 +271,7 @@ def append_evidence(rows: Sequence[LateEvidence]) -> Txn[list[None]]:
         looking.append(found)
     attempts = yield from lock_evidence(row.attempt_id for row in rows)
     known = yield from evidence_of(row.attempt_id for row in rows)
-    items = yield from fetch(work.PLAIN_ITEMS, ids=[(attempt.work_id,) for attempt in attempts.values()])
-    scopes = {row[0]: work.read_item(row) for row in items}
+    scopes = yield from work.plain_anywhere(attempt.work_id for attempt in attempts.values())
     now_us = yield from clock()
     fresh = [row for row in ordered if all(row.id != seen.id for seen in known[row.attempt_id])]
     yield from insert_many(attempt_evidence, EVIDENCE_COLUMNS, [_evidence_row(row, now_us) for row in fresh])

@@ -33,7 +33,8 @@ from doonce.runtime.model import (
     read_refusal,
     retry_delay_us,
 )
-from doonce.runtime.relay_store import Claimed, HeadPolicy, Outcome, Recorded, claim, record
+from doonce.runtime.relay_claim import Claimed, HeadPolicy, claim
+from doonce.runtime.relay_store import Outcome, Recorded, record
 from doonce.runtime.schema import verification
 from doonce.runtime.statements import Transaction
 from doonce.wire import AcceptRequest, HandoffScope, RejectRequest, fitted

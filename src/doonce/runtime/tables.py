@@ -33,6 +33,13 @@ STATE_CHARS: Final = 16
 
 metadata: Final = MetaData()
 
+_INNODB: Final[dict[str, Any]] = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"))
+}
+"""Other storage engines have no transactions. SQLAlchemy has two names for the one wire."""
+
 
 def exact(bytes_max: int) -> TypeEngine[str]:
     """An identity: compared byte for byte, and at most 1,024 bytes, a third of what an index of InnoDB takes."""
@@ -101,8 +108,7 @@ outbox: Final = Table(
     UniqueConstraint("handoff_key", name="doonce_outbox_key"),
     _one_of("state", *OutboxState),
     _one_of("wish", *Wish),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
+    **_INNODB,
 )
 
 _c = outbox.c
@@ -140,8 +146,7 @@ lanes: Final = Table(
     Column("installation", exact(LIMITS.installation_bytes_max), primary_key=True),
     Column("source_lane", exact(LIMITS.lane_bytes_max), primary_key=True),
     _column("tail", BigInteger()),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
+    **_INNODB,
 )
 
 inbox: Final = Table(
@@ -153,6 +158,5 @@ inbox: Final = Table(
     _column("command_id", exact(LIMITS.name_bytes_max), null=True),
     _column("outcome", text(STATE_CHARS), null=True),
     _column("recorded_at_us", BigInteger()),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
+    **_INNODB,
 )

@@ -6,7 +6,7 @@ Candidates come from the ready rows, which are hints; every decision is taken on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work import leases
 from doonce.work.items import (
+    PLAIN_ITEMS,
     ReadyKey,
     ReadyRow,
     add_ready,
@@ -172,7 +173,8 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     items, now_us = yield from lock_free_items_then_clock(row[5] for row in candidates)
     if now_us is None:
         return []
-    plan = _plan(request, candidates, items, held, now_us)
+    gone = yield from _gone(row[5] for row in candidates if row[5] not in items)
+    plan = _plan(request, candidates, items, held, now_us, gone)
     yield from _take_them(request, plan, owner.epoch, now_us)
     yield from lane_store.save(held.values())
     yield from drop_ready(plan.dropped)
@@ -256,16 +258,35 @@ class _ClaimPlan:
     moved: list[ReadyRow] = field(default_factory=list)
 
 
+def _gone(item_ids: Iterable[str]) -> Txn[set[str]]:
+    """Those of these items that are not there any more: they ended, moved to history, and never come back.
+
+    A hint is written with its item or after it, so that a hint without one is seen for what it is without a lock.
+    """
+    unseen = set(item_ids)
+    if not unseen:
+        return unseen
+    rows = yield from fetch(PLAIN_ITEMS, ids=[(item_id,) for item_id in sorted(unseen)])
+    return unseen - {row[0] for row in rows}
+
+
 def _plan(
-    request: ClaimRequest, candidates: list[Row], items: dict[str, Item], held: dict[str, Lane], now_us: int
+    request: ClaimRequest,
+    candidates: list[Row],
+    items: dict[str, Item],
+    held: dict[str, Lane],
+    now_us: int,
+    gone: set[str],
 ) -> _ClaimPlan:
     plan = _ClaimPlan()
     seen: set[str] = set()
     for row in candidates:
         item = items.get(row[5])
-        if item is None:
-            continue  # another transaction holds the item; its ready row stays for the next look
         key = (row[0], row[1], row[2], row[3], row[4], row[5])
+        if item is None:
+            if row[5] in gone:
+                plan.dropped.append(key)
+            continue  # another transaction holds the item; its ready row stays for the next look
         plan.dropped.append(key)
         if item.id in seen:
             continue

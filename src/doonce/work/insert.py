@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from doonce.db.transaction import Txn, clock, insert_many, notify
+from doonce.work import history
 from doonce.work import lanes as lane_store
-from doonce.work.items import READY_COLUMNS, ReadyRow, lock_items, topic
+from doonce.work.items import READY_COLUMNS, ReadyRow, topic
 from doonce.work.lanes import ENTRY_COLUMNS, Lane
 from doonce.work.model import LanePolicy, NewItem, Shelf, State
 from doonce.work.tables import work_item, work_lane_entry, work_ready
@@ -57,7 +58,7 @@ def enqueue(items: Sequence[NewItem]) -> Txn[None]:
     Items that are there already are left as they are, so it may be run again (PROTOCOL T5).
     """
     held = yield from lane_store.make_and_lock(lane_policies(items))
-    there = yield from lock_items(item.id for item in items)
+    there = yield from history.lock_anywhere(item.id for item in items)
     yield from insert([item for item in items if item.id not in there], held)
     yield from lane_store.save(held.values())
 

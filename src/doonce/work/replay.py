@@ -18,9 +18,10 @@ from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, fetch
 from doonce.ownership.model import Family
+from doonce.work import history
 from doonce.work import lanes as lane_store
 from doonce.work.insert import insert
-from doonce.work.items import PLAIN_ITEMS, READ_COLUMNS, lock_items, read_item
+from doonce.work.items import READ_COLUMNS, lock_items, read_item
 from doonce.work.model import TERMINAL, Item, LanePolicy, NewItem, State
 from doonce.work.tables import work_item
 
@@ -46,20 +47,26 @@ class Replay(Record, frozen=True):
 def replay(row: Replay) -> Txn[str]:
     """Make a successor of a dead item, due now; its id, or that of the successor that is already under way.
 
-    One item has one successor, so asking again, also after an unknown commit, changes nothing (PROTOCOL T5). Raises
-    `MissingOrDenied` for no item, `Conflict` for one that has not died, is an effect, or whose successor has ended.
+    One item has one successor, so asking again, also after an unknown commit, changes nothing (PROTOCOL T5). An item
+    that has moved to history is replayed like any other. Raises `MissingOrDenied` for no item, `Conflict` for one that
+    has not died, is an effect, or whose successor has ended.
     """
-    plain = yield from fetch(PLAIN_ITEMS, ids=[(row.item_id,)])
-    if not plain:
+    plain = (yield from history.plain_anywhere([row.item_id])).get(row.item_id)
+    if plain is None:
         raise MissingOrDenied("there is no such work item")
-    lane = read_item(plain[0]).source_lane  # an item's lane never changes, and is locked before it (L1)
+    lane = plain.source_lane  # an item's lane never changes, and is locked before it (L1)
     held = yield from lane_store.lock([lane])
-    item = (yield from lock_items([row.item_id]))[row.item_id]
+    item = (yield from lock_items([row.item_id])).get(row.item_id)
+    if item is None:  # it has moved, and is held where it is now
+        item = yield from history.lock_moved(row.item_id)
+    if item is None:
+        raise MissingOrDenied("there is no such work item")
     _check(item)
     # Whoever makes a successor holds its predecessor's lock, so nobody makes one between this read and the insert.
     rows = yield from fetch(SUCCESSOR, predecessor=item.id)
-    if rows:
-        return _under_way(read_item(rows[0]), row)
+    successor = read_item(rows[0]) if rows else (yield from history.moved_successor(item.id))
+    if successor is not None:
+        return _under_way(successor, row)
     yield from insert(
         [
             NewItem(

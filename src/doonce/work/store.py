@@ -7,6 +7,7 @@ locks (T3).
 from __future__ import annotations
 
 from doonce.work.claim import ClaimRequest, RenewRequest, claim, renew, suspects_wait
+from doonce.work.history import lock_anywhere, plain_anywhere
 from doonce.work.insert import enqueue, insert, lane_policies
 from doonce.work.items import PLAIN_ITEMS, lock_claimed, lock_items, read_item, topic
 from doonce.work.replay import Replay, replay
@@ -21,8 +22,10 @@ __all__ = [
     "enqueue",
     "insert",
     "lane_policies",
+    "lock_anywhere",
     "lock_claimed",
     "lock_items",
+    "plain_anywhere",
     "read_item",
     "renew",
     "replay",

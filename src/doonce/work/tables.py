@@ -144,3 +144,59 @@ work_claimer = sa.Table(
     **HOT_ROW,
 )
 """What each process claimed last: a claim whose commit was not answered finds its own result here (PROTOCOL T5)."""
+
+work_item_history = sa.Table(
+    "work_item_history",
+    metadata,
+    sa.Column("id", IDENTITY, primary_key=True),
+    sa.Column("family", IDENTITY, nullable=False),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("subject_kind", IDENTITY, nullable=False),
+    sa.Column("subject_id", IDENTITY, nullable=False),
+    sa.Column("view_digest", IDENTITY, nullable=False),
+    sa.Column("capability_version", COUNT, nullable=False),
+    sa.Column("source_lane", KEY),
+    sa.Column("source_position", COUNT),
+    sa.Column("target_lane", KEY),
+    sa.Column("target_position", COUNT),
+    sa.Column("state", IDENTITY, nullable=False),
+    sa.Column("attempts", COUNT, nullable=False),
+    sa.Column("claims", COUNT, nullable=False),
+    sa.Column("failures", COUNT, nullable=False),
+    sa.Column("deferrals", COUNT, nullable=False),
+    sa.Column("expiries", COUNT, nullable=False),
+    sa.Column("lease_owner", IDENTITY),
+    sa.Column("ownership_epoch", COUNT, nullable=False),
+    sa.Column("failure_class", IDENTITY),
+    sa.Column("summary", TEXT),
+    sa.Column("replay_of", IDENTITY),
+    sa.Column("predecessor", IDENTITY),
+    sa.Column("created_at", MICROSECONDS, nullable=False),
+    sa.Column("finished_at", MICROSECONDS, nullable=False),
+    sa.Column("moved_at", MICROSECONDS, nullable=False),
+    sa.Index("work_item_history_subject_id", "subject_id"),
+    sa.Index(
+        "work_item_history_predecessor",
+        "predecessor",
+        unique=True,
+        postgresql_where=sa.text("predecessor IS NOT NULL"),
+        sqlite_where=sa.text("predecessor IS NOT NULL"),
+    ),
+)
+"""Ended items, moved here by retention: inserted once, never changed. What only a running item needs stays behind."""
+
+work_retention = sa.Table(
+    "work_retention",
+    metadata,
+    sa.Column("name", IDENTITY, primary_key=True),
+    sa.Column("passed", IDENTITY, nullable=False),
+    sa.Column("moved", COUNT, nullable=False),
+    sa.Column("seen_since", MICROSECONDS),
+    sa.Column("overdue_since", MICROSECONDS),
+    sa.Column("walked_at", MICROSECONDS),
+    **HOT_ROW,
+)
+"""One row for each table that is walked. `passed`: the walk under way has been up to here. `seen_since`: when the
+oldest row had ended that this walk had to leave although its time is over; `overdue_since`: the same of the last whole
+walk, which ended at `walked_at`."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from doonce.commands.tables import command, command_end, handoff
 from doonce.effects.tables import attempt_evidence, disposition, effect_attempt
-from doonce.work.tables import work_item
+from doonce.work.tables import work_item, work_item_history
 
 Rows = Sequence[Any]
 
@@ -61,13 +61,27 @@ class Journal:
         return self.rows(query)
 
     def items(self, family: str | None = None, subject_id: str | None = None) -> Rows:
-        """Work items, oldest first."""
-        query = sa.select(work_item).order_by(work_item.c.created_at, work_item.c.id)
-        if family is not None:
-            query = query.where(work_item.c.family == family)
-        if subject_id is not None:
-            query = query.where(work_item.c.subject_id == subject_id)
-        return self.rows(query)
+        """Work items, oldest first, wherever they are: the working table is read first, then history."""
+        found = {}
+        for table in (work_item, work_item_history):
+            columns = [
+                table.c[one.name] if one.name in table.c else sa.null().label(one.name) for one in work_item.c
+            ]
+            query = sa.select(*columns)
+            if family is not None:
+                query = query.where(table.c.family == family)
+            if subject_id is not None:
+                query = query.where(table.c.subject_id == subject_id)
+            found |= {row.id: row for row in self.rows(query)}
+        return sorted(found.values(), key=lambda row: (row.created_at, row.id))
+
+    def moved(self) -> set[str]:
+        """The ids of the items that are history; none of them is in the working table as well."""
+        there = {row.id for row in self.rows(sa.select(work_item_history.c.id))}
+        assert not there & {row.id for row in self.rows(sa.select(work_item.c.id))}, (
+            "an item is in two places"
+        )
+        return there
 
     def dispositions(self) -> dict[str, Any]:
         """The disposition of each attempt that has one."""

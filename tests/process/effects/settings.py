@@ -38,6 +38,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     poll_seconds: float = 0.05
     sweep_seconds: float = 0.2
     stop_seconds: float = 30.0
+    kept_us: int = 604_800_000_000
+    """How long ended work stays with what works. It is looked for as often as there are sweeps."""
     dies_of: str | None = None
     """The local record whose call kills the process, as a fault in native code would."""
 

@@ -18,6 +18,7 @@ from tests.process.effects.points import TestPoints
 from tests.process.effects.settings import INBOX, WorkerSettings, key_ring
 
 from doonce.app.engine import Engine, EngineSettings
+from doonce.app.retention import RetentionSettings
 from doonce.base.secrets import Secret
 from doonce.db.database import Database, open_database
 from doonce.db.mysql import MysqlSettings
@@ -58,6 +59,11 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
             dispatch=DispatchSettings(margin_us=settings.margin_us, evidence_pause_seconds=0.05),
             reconcile=ReconcileSettings(again_us=100_000, again_cap_us=500_000),
             completion=CompletionSettings(policy=RetryPolicy(base_us=50_000, cap_us=500_000)),
+            retention=RetentionSettings(
+                ended_kept_us=settings.kept_us,
+                dead_kept_us=settings.kept_us,
+                every_seconds=settings.sweep_seconds,
+            ),
             sweep_seconds=settings.sweep_seconds,
             stop_seconds=settings.stop_seconds,
         ),

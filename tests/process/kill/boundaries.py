@@ -12,7 +12,7 @@ IN_FLIGHT = "call.in_flight"
 
 WORKER_OPERATIONS = (
     "claim_and_prepare", "mark", "finish", "renew", "claim_questions", "prepare_probe", "resolve", "append_evidence",
-    "claim_completions", "settle", "sweep", "erase",
+    "claim_completions", "settle", "sweep", "erase", "retire",
 )  # fmt: skip
 """The durable commits of a working process."""
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import random
 import signal
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from tests.process.effects.deployment import Deployment
 from tests.process.effects.processes import Process
 from tests.process.effects.waiting import until
 from tests.process.effects.witness import Witness, check
 from tests.process.kill.boundaries import IN_FLIGHT, groups, needs
 from tests.process.kill.rounds import CONTACTS, Rounds
+
+from doonce.work.tables import work_item
+
+MOVING: dict[str, Any] = {"kept_us": 1}
+"""All these processes move ended work into history at once, under the feet of everybody who dies and takes over."""
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -33,16 +40,18 @@ def test_killed_at_each_point_then_worked_to_the_end(
             kill_in_flight(deployment, rounds, doomed)
         else:
             kill_at(deployment, doomed, point, hit=1 if kill_seed == 0 else rng.randint(1, 3))
-    rescuer = deployment.worker(following)
+    rescuer = deployment.worker(following, **MOVING)
     deployment.wait_ended(decide=iter(lambda: rng.random() < 0.7, None))
+    until(lambda: not deployment.journal.rows(sa.select(work_item.c.id)), "the move of all that has ended")
     rescuer.stop()
     check(deployment)
+    assert deployment.journal.moved()
 
 
 def kill_at(deployment: Deployment, doomed: Process, point: str, *, hit: int) -> None:
     """Let a worker die at a visit of a point. Only a later visit than the first may never come."""
     armed = deployment.armed(point, hit=hit)
-    deployment.worker(doomed, armed=(armed,))
+    deployment.worker(doomed, armed=(armed,), **MOVING)
     doomed.expect(b"ready")
     quiet = 0
 
@@ -63,7 +72,7 @@ def kill_in_flight(deployment: Deployment, rounds: Rounds, doomed: Process) -> N
     contact = rounds.contact()
     deployment.simulator.faults({"fault": "stall", "method": "PATCH", "path": f"{CONTACTS}/{contact}"})
     one = rounds.patch(contact)
-    deployment.worker(doomed)
+    deployment.worker(doomed, **MOVING)
     until(lambda: Witness(deployment).arrivals[one.id], "the arrival of the request")
     doomed.signal(signal.SIGKILL)
     doomed.wait_killed()

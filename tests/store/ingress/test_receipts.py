@@ -53,6 +53,9 @@ async def test_duplicates_answer_like_the_first_and_make_nothing(database: Datab
     assert await at.deliver("batch", BODY, headers=named("d1", BODY)) == 202
     assert len({answer[2] for answer in at.answers}) == 1
     assert len(await at.rows("ingress_receipt")) == len(await at.rows("work_item")) == 1
+    counted = at.metrics.text().decode()
+    assert 'doonce_deliveries_total{fate="received"} 1.0' in counted
+    assert 'doonce_deliveries_total{fate="duplicate"} 20.0' in counted
 
 
 async def test_without_an_id_the_raw_body_is_the_identity(database: Database) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pymysql
 import pytest
+from sqlalchemy import create_engine, make_url
 from tests.store.runtime.applications import (
+    PLAIN,
     Application,
     application,
     database,
@@ -21,9 +23,9 @@ from tests.store.runtime.authority import Authority
 from tests.store.runtime.relays import emit, run_once, status
 
 from doonce.base.errors import Conflict
-from doonce.runtime import inbox, outbox
+from doonce.runtime import inbox, outbox, schema
 from doonce.runtime.connections import advance, runner
-from doonce.runtime.relay_store import Claimed, HeadPolicy, claim
+from doonce.runtime.relay_claim import _FINDS, Claimed, HeadPolicy, claim
 from doonce.wire import CompletionOutcome, EventNotice, HandoffScope, ReceiptState, seal_event
 
 DEADLOCK = 1213
@@ -318,6 +320,25 @@ def test_pymysql_in_autocommit_mode_after_an_explicit_begin(
             with pytest.raises(Conflict, match="autocommit"):
                 outbox.emit(connection, scope=scope, operation="o", payload={}, local_ref="3")
         assert maria.rows("SELECT local_ref FROM doonce_outbox") == [("2",)]
+
+
+def test_sqlalchemys_dialect_of_mariadbs_own_name(mariadb_address: str, scope: HandoffScope) -> None:
+    url = make_url(mariadb_address).set(drivername="mariadb+pymysql")
+    engine = create_engine(url, connect_args=PLAIN)
+    with engine.begin() as connection:
+        schema.create(connection)
+        schema.verify(connection)
+    with engine.begin() as connection:
+        made = outbox.emit(connection, scope=scope, operation="o", payload={}, local_ref="1", source_lane="a")
+        outbox.emit(connection, scope=scope, operation="o", payload={}, local_ref="2", source_lane="a")
+    with engine.begin() as connection:
+        assert [one.intent.outbox_id for one in claimed_in(connection, "t1", 10)] == [made]
+        definition = connection.exec_driver_sql("SHOW CREATE TABLE doonce_outbox").one()[1]
+    engine.dispose()
+    assert "ENGINE=InnoDB" in definition
+    assert "`outbox_id` varbinary(128)" in definition
+    finding = _FINDS[HeadPolicy.BLOCK].build("mysql")
+    assert str(finding.compile(dialect=engine.dialect)).count("FORCE INDEX") == 2  # type: ignore[attr-defined]
 
 
 def never(*_arguments: Any) -> Any:

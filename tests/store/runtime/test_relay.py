@@ -38,7 +38,8 @@ from doonce.runtime.connections import execute
 from doonce.runtime.handoffs import EmbeddedHandoffs
 from doonce.runtime.model import OutboxState, read_refusal
 from doonce.runtime.relay import Relay, RelaySettings
-from doonce.runtime.relay_store import HeadPolicy, Outcome, Recorded, claim, record
+from doonce.runtime.relay_claim import HeadPolicy, claim
+from doonce.runtime.relay_store import Outcome, Recorded, record
 from doonce.wire import AcceptRequest, Admission, HandoffScope, Refused
 
 

@@ -8,11 +8,12 @@ from tests.store.runtime.applications import Application
 from tests.store.runtime.relays import Died
 
 from doonce.base.errors import ErrorClass
-from doonce.runtime import inbox_store, outbox_store, relay_store
+from doonce.runtime import inbox_store, outbox_store, relay_claim, relay_store
 from doonce.runtime.connections import Runner, advance, runner
 from doonce.runtime.model import Accepted, OutboxId, RefusedForGood, Rejected, TryAgain, Verdict, Wish
 from doonce.runtime.outbox_store import Intent
-from doonce.runtime.relay_store import Claimed, HeadPolicy, Outcome
+from doonce.runtime.relay_claim import Claimed, HeadPolicy
+from doonce.runtime.relay_store import Outcome
 from doonce.runtime.statements import Rows, Step, Transaction
 from doonce.wire import CompletionNotice, CompletionOutcome, seal_notice
 
@@ -50,7 +51,7 @@ def notice(outcome: CompletionOutcome) -> CompletionNotice:
 
 
 def claim() -> Transaction[Any]:
-    return relay_store.claim("t", rows_max=5, lease_us=60_000_000, policy=HeadPolicy.BLOCK)
+    return relay_claim.claim("t", rows_max=5, lease_us=60_000_000, policy=HeadPolicy.BLOCK)
 
 
 def record(verdict: Verdict) -> Transaction[Any]:

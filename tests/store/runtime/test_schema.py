@@ -9,7 +9,7 @@ from tests.store.runtime.applications import Application, application, database,
 
 from doonce.base.errors import Conflict, Invalid
 from doonce.runtime import schema
-from doonce.runtime.relay_store import HeadPolicy, claim, lease_locked, lock_found
+from doonce.runtime.relay_claim import HeadPolicy, claim, lease_locked, lock_found
 from doonce.runtime.statements import Engine, Step, text
 
 SQL: dict[str, Engine] = {"sqlite": "sqlite", "postgresql": "postgresql", "mariadb": "mysql"}
@@ -99,6 +99,7 @@ def finding(engine: str) -> Step:
     return claiming.send([{"engine": SQL[engine]}])
 
 
+@pytest.mark.mariadb
 def test_what_a_claim_locks_is_read_by_its_key(tmp_path: Path) -> None:
     """Also in a small table: a scan would wait for, and lock, rows that nobody asked for."""
     with database("mariadb", tmp_path) as address, application("mariadb", "sqlalchemy", address) as plain:
@@ -113,6 +114,7 @@ def test_what_a_claim_locks_is_read_by_its_key(tmp_path: Path) -> None:
             assert [(row["table"], row["key"]) for row in rows] == [("found", None), ("o", "PRIMARY")]
 
 
+@pytest.mark.mariadb
 def test_a_definition_never_commits_the_applications_change(tmp_path: Path) -> None:
     with database("mariadb", tmp_path) as address, application("mariadb", "pymysql", address) as plain:
         prepare(plain)
@@ -124,6 +126,7 @@ def test_a_definition_never_commits_the_applications_change(tmp_path: Path) -> N
         assert plain.count("things") == 0
 
 
+@pytest.mark.mariadb
 def test_a_table_without_transactions_is_refused(tmp_path: Path) -> None:
     with database("mariadb", tmp_path) as address, application("mariadb", "pymysql", address) as plain:
         prepare(plain)

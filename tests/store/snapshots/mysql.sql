@@ -863,6 +863,22 @@ ORDER BY work_item.created_at, work_item.id
 LIMIT ?;
 -- wanted (rows as JSON), 500
 
+-- operate.work_item_history_by_id
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, work_item_history.attempts, work_item_history.claims, work_item_history.failures, work_item_history.deferrals, work_item_history.expiries, work_item_history.lease_owner, work_item_history.ownership_epoch, work_item_history.failure_class, work_item_history.summary, work_item_history.replay_of, work_item_history.predecessor, work_item_history.created_at, work_item_history.finished_at, work_item_history.moved_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN work_item_history FORCE INDEX (`PRIMARY`, work_item_history_predecessor, work_item_history_subject_id) ON true = 1
+WHERE work_item_history.id = wanted.value
+ORDER BY work_item_history.id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.work_item_history_by_subject_id
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, work_item_history.attempts, work_item_history.claims, work_item_history.failures, work_item_history.deferrals, work_item_history.expiries, work_item_history.lease_owner, work_item_history.ownership_epoch, work_item_history.failure_class, work_item_history.summary, work_item_history.replay_of, work_item_history.predecessor, work_item_history.created_at, work_item_history.finished_at, work_item_history.moved_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN work_item_history FORCE INDEX (`PRIMARY`, work_item_history_predecessor, work_item_history_subject_id) ON true = 1
+WHERE work_item_history.subject_id = wanted.value
+ORDER BY work_item_history.created_at, work_item_history.id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
 -- ownership.read
 SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( family LONGTEXT PATH '$[0]' )) AS families STRAIGHT_JOIN work_ownership FORCE INDEX (`PRIMARY`) ON work_ownership.family = families.family;
@@ -1066,6 +1082,18 @@ FROM work_lease USING JSON_TABLE( ? , '$[*]' COLUMNS ( token LONGTEXT PATH '$[0]
 WHERE work_lease.token = tokens.token;
 -- tokens (rows as JSON)
 
+-- work.in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item_history FORCE INDEX (`PRIMARY`, work_item_history_predecessor, work_item_history_subject_id) ON true = 1
+WHERE work_item_history.id = ids.id;
+-- ids (rows as JSON)
+
+-- work.keep_in_history
+INSERT INTO work_item_history (id, family, org, installation, subject_kind, subject_id, view_digest, capability_version, source_lane, source_position, target_lane, target_position, state, attempts, claims, failures, deferrals, expiries, lease_owner, ownership_epoch, failure_class, summary, replay_of, predecessor, created_at, finished_at, moved_at) SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.attempts, work_item.claims, work_item.failures, work_item.deferrals, work_item.expiries, work_item.lease_owner, work_item.ownership_epoch, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.finished_at, ? AS moved_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
+WHERE work_item.id = ids.id;
+-- now_us, ids (rows as JSON)
+
 -- work.leases_over
 SELECT work_lease.token, work_lease.items
 FROM work_lease FORCE INDEX (`PRIMARY`, work_lease_due)
@@ -1074,6 +1102,12 @@ ORDER BY work_lease.due
 LIMIT 64
 FOR UPDATE SKIP LOCKED;
 -- family
+
+-- work.leave_for_history
+DELETE
+FROM work_item USING JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+WHERE work_item.id = ids.id;
+-- ids (rows as JSON)
 
 -- work.lock_claimed
 SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested
@@ -1098,6 +1132,13 @@ ORDER BY work_item.id
 FOR UPDATE SKIP LOCKED;
 -- ids (rows as JSON)
 
+-- work.lock_in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history FORCE INDEX (`PRIMARY`, work_item_history_predecessor, work_item_history_subject_id)
+WHERE work_item_history.id = ?
+FOR UPDATE;
+-- item
+
 -- work.lock_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
@@ -1105,6 +1146,21 @@ WHERE work_item.id = ids.id
 ORDER BY work_item.id
 FOR UPDATE;
 -- ids (rows as JSON)
+
+-- work.lock_old
+SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject_id, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.finished_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
+WHERE work_item.id = ids.id
+ORDER BY work_item.id
+FOR UPDATE SKIP LOCKED;
+-- ids (rows as JSON)
+
+-- work.lock_walk
+SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at
+FROM work_retention FORCE INDEX (`PRIMARY`)
+WHERE work_retention.name = ?
+FOR UPDATE;
+-- walk
 
 -- work.note
 UPDATE work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
@@ -1117,6 +1173,14 @@ SELECT work_claimer.owner, work_claimer.family
 FROM work_claimer FORCE INDEX (`PRIMARY`)
 WHERE work_claimer.claimed_at < ?;
 -- before_us
+
+-- work.page_of_old
+SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject_id, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.finished_at
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+WHERE work_item.id > ? AND work_item.id < ?
+ORDER BY work_item.id
+LIMIT ?;
+-- after, before, rows
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
@@ -1142,6 +1206,12 @@ SET token=?, items=?, claimed_at=?
 WHERE work_claimer.owner = ? AND work_claimer.family = ?;
 -- new_token, new_items, now_us, claimer, claimed_family
 
+-- work.save_walk
+UPDATE work_retention FORCE INDEX (`PRIMARY`)
+SET passed=?, moved=(work_retention.moved + ?), seen_since=?, overdue_since=?, walked_at=?
+WHERE work_retention.name = ?;
+-- now_passed, more, now_seen, now_overdue, now_walked, walk
+
 -- work.settle
 UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', state LONGTEXT PATH '$[1]', run_after BIGINT PATH '$[2]', claims BIGINT PATH '$[3]', failures BIGINT PATH '$[4]', first_failed_at BIGINT PATH '$[5]', deferrals BIGINT PATH '$[6]', first_deferred_at BIGINT PATH '$[7]', expiries BIGINT PATH '$[8]', failure_class LONGTEXT PATH '$[9]', summary LONGTEXT PATH '$[10]', finished_at BIGINT PATH '$[11]' )) AS ends STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET work_item.state=ends.state, work_item.run_after=ends.run_after, work_item.claims=ends.claims, work_item.failures=ends.failures, work_item.first_failed_at=ends.first_failed_at, work_item.deferrals=ends.deferrals, work_item.first_deferred_at=ends.first_deferred_at, work_item.expiries=ends.expiries, work_item.alone=?, work_item.failure_class=ends.failure_class, work_item.summary=ends.summary, work_item.updated_at=?, work_item.finished_at=ends.finished_at
@@ -1165,6 +1235,12 @@ FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, 
 WHERE work_item.predecessor = ?;
 -- predecessor
 
+-- work.successor_in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history FORCE INDEX (`PRIMARY`, work_item_history_predecessor, work_item_history_subject_id)
+WHERE work_item_history.predecessor = ?;
+-- predecessor
+
 -- work.suspects
 SELECT work_ready.item_id
 FROM work_ready FORCE INDEX (`PRIMARY`)
@@ -1185,3 +1261,15 @@ UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', expiries BIGINT
 SET work_item.state=?, work_item.claims=(work_item.claims + ?), work_item.expiries=taken.expiries, work_item.alone=?, work_item.lease_owner=?, work_item.lease_token=?, work_item.lease_until=?, work_item.ownership_epoch=?, work_item.updated_at=?
 WHERE work_item.id = taken.id;
 -- taken (rows as JSON), 'processing', 1, alone, owner, token, until_us, epoch, now_us
+
+-- work.under_way
+SELECT work_item.subject_id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS subjects STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
+WHERE work_item.subject_id = subjects.id AND (work_item.state NOT IN (?, ?, ?, ?));
+-- subjects (rows as JSON), 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- work.walk
+SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at
+FROM work_retention FORCE INDEX (`PRIMARY`)
+WHERE work_retention.name = ?;
+-- walk

@@ -936,6 +936,24 @@ ORDER BY work_item.created_at, work_item.id
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.work_item_history_by_id
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, work_item_history.attempts, work_item_history.claims, work_item_history.failures, work_item_history.deferrals, work_item_history.expiries, work_item_history.lease_owner, work_item_history.ownership_epoch, work_item_history.failure_class, work_item_history.summary, work_item_history.replay_of, work_item_history.predecessor, work_item_history.created_at, work_item_history.finished_at, work_item_history.moved_at
+FROM work_item_history
+WHERE work_item_history.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY work_item_history.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.work_item_history_by_subject_id
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, work_item_history.attempts, work_item_history.claims, work_item_history.failures, work_item_history.deferrals, work_item_history.expiries, work_item_history.lease_owner, work_item_history.ownership_epoch, work_item_history.failure_class, work_item_history.summary, work_item_history.replay_of, work_item_history.predecessor, work_item_history.created_at, work_item_history.finished_at, work_item_history.moved_at
+FROM work_item_history
+WHERE work_item_history.subject_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY work_item_history.created_at, work_item_history.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
 -- ownership.read
 SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
 FROM work_ownership
@@ -1149,6 +1167,20 @@ WHERE work_lease.token IN (SELECT tokens.token
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS tokens(token));
 -- tokens[0]
 
+-- work.in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history
+WHERE work_item_history.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- work.keep_in_history
+INSERT INTO work_item_history (id, family, org, installation, subject_kind, subject_id, view_digest, capability_version, source_lane, source_position, target_lane, target_position, state, attempts, claims, failures, deferrals, expiries, lease_owner, ownership_epoch, failure_class, summary, replay_of, predecessor, created_at, finished_at, moved_at) SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.attempts, work_item.claims, work_item.failures, work_item.deferrals, work_item.expiries, work_item.lease_owner, work_item.ownership_epoch, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.finished_at, $1::BIGINT AS moved_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- now_us, ids[0]
+
 -- work.leases_over
 SELECT work_lease.token, work_lease.items
 FROM work_lease
@@ -1157,6 +1189,13 @@ ORDER BY work_lease.due
 LIMIT 64
 FOR UPDATE SKIP LOCKED;
 -- family
+
+-- work.leave_for_history
+DELETE
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
 
 -- work.lock_claimed
 SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested
@@ -1183,6 +1222,13 @@ ORDER BY work_item.id
 FOR UPDATE SKIP LOCKED;
 -- ids[0]
 
+-- work.lock_in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history
+WHERE work_item_history.id = $1::VARCHAR COLLATE "C"
+FOR UPDATE;
+-- item
+
 -- work.lock_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
 FROM work_item
@@ -1191,6 +1237,22 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
 ORDER BY work_item.id
 FOR UPDATE;
 -- ids[0]
+
+-- work.lock_old
+SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject_id, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.finished_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id))
+ORDER BY work_item.id
+FOR UPDATE SKIP LOCKED;
+-- ids[0]
+
+-- work.lock_walk
+SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at
+FROM work_retention
+WHERE work_retention.name = $1::VARCHAR COLLATE "C"
+FOR UPDATE;
+-- walk
 
 -- work.note
 UPDATE work_item
@@ -1203,6 +1265,14 @@ SELECT work_claimer.owner, work_claimer.family
 FROM work_claimer
 WHERE work_claimer.claimed_at < $1::BIGINT;
 -- before_us
+
+-- work.page_of_old
+SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject_id, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.finished_at
+FROM work_item
+WHERE work_item.id > $1::VARCHAR COLLATE "C" AND work_item.id < $2::VARCHAR COLLATE "C"
+ORDER BY work_item.id
+LIMIT $3::BIGINT;
+-- after, before, rows
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
@@ -1231,6 +1301,12 @@ SET token=$1::VARCHAR COLLATE "C", items=$2::VARCHAR COLLATE "C", claimed_at=$3:
 WHERE work_claimer.owner = $4::VARCHAR COLLATE "C" AND work_claimer.family = $5::VARCHAR COLLATE "C";
 -- new_token, new_items, now_us, claimer, claimed_family
 
+-- work.save_walk
+UPDATE work_retention
+SET passed=$1::VARCHAR COLLATE "C", moved=(work_retention.moved + $2::BIGINT), seen_since=$3::BIGINT, overdue_since=$4::BIGINT, walked_at=$5::BIGINT
+WHERE work_retention.name = $6::VARCHAR COLLATE "C";
+-- now_passed, more, now_seen, now_overdue, now_walked, walk
+
 -- work.settle
 UPDATE work_item
 SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=ends.failures, first_failed_at=ends.first_failed_at, deferrals=ends.deferrals, first_deferred_at=ends.first_deferred_at, expiries=ends.expiries, alone=$1::BIGINT, failure_class=ends.failure_class, summary=ends.summary, updated_at=$2::BIGINT, finished_at=ends.finished_at
@@ -1257,6 +1333,12 @@ FROM work_item
 WHERE work_item.predecessor = $1::VARCHAR COLLATE "C";
 -- predecessor
 
+-- work.successor_in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history
+WHERE work_item_history.predecessor = $1::VARCHAR COLLATE "C";
+-- predecessor
+
 -- work.suspects
 SELECT work_ready.item_id
 FROM work_ready
@@ -1278,3 +1360,16 @@ SET state=$1::VARCHAR COLLATE "C", claims=(work_item.claims + $2::BIGINT), expir
 FROM unnest(CAST($9::VARCHAR AS TEXT[]), CAST($10::VARCHAR AS BIGINT[])) AS taken(id, expiries)
 WHERE work_item.id = taken.id;
 -- 'processing', 1, alone, owner, token, until_us, epoch, now_us, taken[0], taken[1]
+
+-- work.under_way
+SELECT work_item.subject_id
+FROM work_item
+WHERE work_item.subject_id IN (SELECT subjects.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS subjects(id)) AND (work_item.state NOT IN ($2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C"));
+-- subjects[0], 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- work.walk
+SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at
+FROM work_retention
+WHERE work_retention.name = $1::VARCHAR COLLATE "C";
+-- walk

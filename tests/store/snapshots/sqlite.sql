@@ -1002,6 +1002,26 @@ ORDER BY work_item.created_at, work_item.id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
+-- operate.work_item_history_by_id
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, work_item_history.attempts, work_item_history.claims, work_item_history.failures, work_item_history.deferrals, work_item_history.expiries, work_item_history.lease_owner, work_item_history.ownership_epoch, work_item_history.failure_class, work_item_history.summary, work_item_history.replay_of, work_item_history.predecessor, work_item_history.created_at, work_item_history.finished_at, work_item_history.moved_at
+FROM work_item_history
+WHERE work_item_history.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY work_item_history.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.work_item_history_by_subject_id
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, work_item_history.attempts, work_item_history.claims, work_item_history.failures, work_item_history.deferrals, work_item_history.expiries, work_item_history.lease_owner, work_item_history.ownership_epoch, work_item_history.failure_class, work_item_history.summary, work_item_history.replay_of, work_item_history.predecessor, work_item_history.created_at, work_item_history.finished_at, work_item_history.moved_at
+FROM work_item_history
+WHERE work_item_history.subject_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY work_item_history.created_at, work_item_history.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
 -- ownership.read
 SELECT work_ownership.family, work_ownership.deployment, work_ownership.release_digest, work_ownership.epoch, work_ownership.operation_id, work_ownership.state, work_ownership.changed_at
 FROM work_ownership
@@ -1225,6 +1245,22 @@ FROM (SELECT json_extract(tokens_json.value, '$[0]') AS token
 FROM json_each(?) AS tokens_json) AS tokens);
 -- tokens (rows as JSON)
 
+-- work.in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history
+WHERE work_item_history.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- work.keep_in_history
+INSERT INTO work_item_history (id, family, org, installation, subject_kind, subject_id, view_digest, capability_version, source_lane, source_position, target_lane, target_position, state, attempts, claims, failures, deferrals, expiries, lease_owner, ownership_epoch, failure_class, summary, replay_of, predecessor, created_at, finished_at, moved_at) SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.attempts, work_item.claims, work_item.failures, work_item.deferrals, work_item.expiries, work_item.lease_owner, work_item.ownership_epoch, work_item.failure_class, work_item.summary, work_item.replay_of, work_item.predecessor, work_item.created_at, work_item.finished_at, ? AS moved_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- now_us, ids (rows as JSON)
+
 -- work.leases_over
 SELECT work_lease.token, work_lease.items
 FROM work_lease
@@ -1234,6 +1270,14 @@ WHERE id = 1)
 ORDER BY work_lease.due
 LIMIT 64 OFFSET ?;
 -- family, 0
+
+-- work.leave_for_history
+DELETE
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
 
 -- work.lock_claimed
 SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested
@@ -1259,6 +1303,12 @@ FROM json_each(?) AS ids_json) AS ids)
 ORDER BY work_item.id;
 -- ids (rows as JSON)
 
+-- work.lock_in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history
+WHERE work_item_history.id = ?;
+-- item
+
 -- work.lock_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
 FROM work_item
@@ -1267,6 +1317,21 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids)
 ORDER BY work_item.id;
 -- ids (rows as JSON)
+
+-- work.lock_old
+SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject_id, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.finished_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids)
+ORDER BY work_item.id;
+-- ids (rows as JSON)
+
+-- work.lock_walk
+SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at
+FROM work_retention
+WHERE work_retention.name = ?;
+-- walk
 
 -- work.note
 UPDATE work_item
@@ -1279,6 +1344,14 @@ SELECT work_claimer.owner, work_claimer.family
 FROM work_claimer
 WHERE work_claimer.claimed_at < ?;
 -- before_us
+
+-- work.page_of_old
+SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject_id, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.finished_at
+FROM work_item
+WHERE work_item.id > ? AND work_item.id < ?
+ORDER BY work_item.id
+LIMIT ? OFFSET ?;
+-- after, before, rows, 0
 
 -- work.plain_items
 SELECT work_item.id, work_item.family, work_item.org, work_item.installation, work_item.subject_kind, work_item.subject_id, work_item.view_digest, work_item.capability_version, work_item.source_lane, work_item.source_position, work_item.target_lane, work_item.target_position, work_item.state, work_item.run_after, work_item.attempts, work_item.claims, work_item.failures, work_item.first_failed_at, work_item.deferrals, work_item.first_deferred_at, work_item.expiries, work_item.alone, work_item.lease_owner, work_item.lease_token, work_item.lease_until, work_item.ownership_epoch, work_item.cancel_requested, work_item.predecessor
@@ -1310,6 +1383,12 @@ SET token=?, items=?, claimed_at=?
 WHERE work_claimer.owner = ? AND work_claimer.family = ?;
 -- new_token, new_items, now_us, claimer, claimed_family
 
+-- work.save_walk
+UPDATE work_retention
+SET passed=?, moved=(work_retention.moved + ?), seen_since=?, overdue_since=?, walked_at=?
+WHERE work_retention.name = ?;
+-- now_passed, more, now_seen, now_overdue, now_walked, walk
+
 -- work.settle
 UPDATE work_item
 SET state=ends.state, run_after=ends.run_after, claims=ends.claims, failures=ends.failures, first_failed_at=ends.first_failed_at, deferrals=ends.deferrals, first_deferred_at=ends.first_deferred_at, expiries=ends.expiries, alone=?, failure_class=ends.failure_class, summary=ends.summary, updated_at=?, finished_at=ends.finished_at
@@ -1339,6 +1418,12 @@ FROM work_item
 WHERE work_item.predecessor = ?;
 -- predecessor
 
+-- work.successor_in_history
+SELECT work_item_history.id, work_item_history.family, work_item_history.org, work_item_history.installation, work_item_history.subject_kind, work_item_history.subject_id, work_item_history.view_digest, work_item_history.capability_version, work_item_history.source_lane, work_item_history.source_position, work_item_history.target_lane, work_item_history.target_position, work_item_history.state, 0 AS run_after, work_item_history.attempts, work_item_history.claims, work_item_history.failures, NULL AS first_failed_at, work_item_history.deferrals, NULL AS first_deferred_at, work_item_history.expiries, 0 AS alone, work_item_history.lease_owner, NULL AS lease_token, 0 AS lease_until, work_item_history.ownership_epoch, 0 AS cancel_requested, work_item_history.predecessor
+FROM work_item_history
+WHERE work_item_history.predecessor = ?;
+-- predecessor
+
 -- work.suspects
 SELECT work_ready.item_id
 FROM work_ready
@@ -1361,3 +1446,17 @@ FROM (SELECT json_extract(taken_json.value, '$[0]') AS id, json_extract(taken_js
 FROM json_each(?) AS taken_json) AS taken
 WHERE work_item.id = taken.id;
 -- 'processing', 1, alone, owner, token, until_us, epoch, now_us, taken (rows as JSON)
+
+-- work.under_way
+SELECT work_item.subject_id
+FROM work_item
+WHERE work_item.subject_id IN (SELECT subjects.id
+FROM (SELECT json_extract(subjects_json.value, '$[0]') AS id
+FROM json_each(?) AS subjects_json) AS subjects) AND (work_item.state NOT IN (?, ?, ?, ?));
+-- subjects (rows as JSON), 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- work.walk
+SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at
+FROM work_retention
+WHERE work_retention.name = ?;
+-- walk

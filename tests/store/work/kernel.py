@@ -24,13 +24,25 @@ from doonce.work import lanes as lane_store
 from doonce.work import settle, store
 from doonce.work.model import Claimed, Event, Item, LanePolicy, NewItem, Scope, Settled, Settlement
 from doonce.work.settle import Cancelled
-from doonce.work.tables import work_claimer, work_item, work_lane, work_lane_entry, work_lease, work_ready
+from doonce.work.tables import (
+    work_claimer,
+    work_item,
+    work_item_history,
+    work_lane,
+    work_lane_entry,
+    work_lease,
+    work_ready,
+    work_retention,
+)
 
 T = TypeVar("T")
 HERE = "here"
 SCOPE = Scope("acme", "main")
 EFFECT = "effect"
-TABLES = (work_item, work_ready, work_lane, work_lane_entry, work_lease, work_claimer, work_ownership)
+TABLES = (
+    work_item, work_ready, work_lane, work_lane_entry, work_lease, work_claimer, work_ownership, work_item_history,
+    work_retention,
+)  # fmt: skip
 LONG_US = 60_000_000
 EXPIRED_US = -1
 """A lease that has run out when it is given: what a crash leaves behind, without the wait."""

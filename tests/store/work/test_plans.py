@@ -14,9 +14,9 @@ from tests.store.work.kernel import TABLES, Kernel, Places, blocking
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.sqlite import SqliteDriver
 from doonce.db.statement import Constant, Rows, Scalar, Slot, Statement
-from doonce.work.tables import work_item
+from doonce.work.tables import work_item, work_item_history
 
-BIG = {table.name for table in TABLES} - {"work_ownership", "work_claimer"}
+BIG = {table.name for table in TABLES} - {"work_ownership", "work_claimer", "work_retention"}
 ROWS = 20_000
 HOT = sorted(name for name in Statement.registry if name.split(".")[0] in ("work", "lanes"))
 ITEM = {
@@ -35,6 +35,14 @@ FILL = [
     "INSERT INTO work_lane SELECT 't' || n, 'pass', n, NULL, 0, NULL, 0 FROM numbers",
     "INSERT INTO work_lane_entry SELECT 't' || (n % 5000), n, 'wrk_' || n, 1, n FROM numbers",
 ]
+HISTORY = {name: text for name, text in ITEM.items() if name in work_item_history.c} | {
+    "finished_at": "n", "moved_at": "n",
+}  # fmt: skip
+FILL.append(
+    f"INSERT INTO work_item_history (id, {', '.join(HISTORY)}) SELECT 'wrk_m' || n, {', '.join(HISTORY.values())} "
+    "FROM numbers"
+)
+ANALYZED = "work_item, work_ready, work_lease, work_lane, work_lane_entry, work_item_history"
 NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS}) "
 
 
@@ -93,14 +101,10 @@ async def plan_on_postgresql(driver: PostgresqlDriver, statement: Statement) -> 
 async def test_plans_on_postgresql(postgres_places: Places, analyzed: bool) -> None:
     async with postgres_places.kernel() as kernel:
         if not analyzed:  # the statistics of an empty table, as on a young database
-            await kernel.execute(
-                sa.text("ANALYZE work_item, work_ready, work_lease, work_lane, work_lane_entry")
-            )
+            await kernel.execute(sa.text(f"ANALYZE {ANALYZED}"))
         await fill(kernel)
         if analyzed:
-            await kernel.execute(
-                sa.text("ANALYZE work_item, work_ready, work_lease, work_lane, work_lane_entry")
-            )
+            await kernel.execute(sa.text(f"ANALYZE {ANALYZED}"))
         driver = kernel.database.driver
         plans = {name: await plan_on_postgresql(driver, Statement.registry[name]) for name in HOT}
         assert {name: faults for name, plan in plans.items() if (faults := faults_on_postgresql(plan))} == {}
@@ -125,9 +129,7 @@ async def test_plans_on_mariadb(mariadb_url: str, tmp_path: Path, full: bool) ->
         await kernel.insert(*[kernel.new(target_lane="t", **blocking("s")) for _ in range(3)])
         if full:
             await fill(kernel)
-            await kernel.execute(
-                sa.text("ANALYZE TABLE work_item, work_ready, work_lease, work_lane, work_lane_entry")
-            )
+            await kernel.execute(sa.text(f"ANALYZE TABLE {ANALYZED}"))
         plans = await asyncio.to_thread(explain_on_mysql, kernel)
         assert {name: faults for name, rows in plans.items() if (faults := faults_on_mysql(rows))} == {}
         order = " ".join(str(row.Extra) for row in plans["work.candidates"])

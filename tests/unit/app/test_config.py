@@ -190,3 +190,11 @@ def test_the_keys_are_beside_a_sqlite_file_or_in_the_working_directory(tmp_path:
     server = {"database": "postgresql://doonce@db/doonce"}
     assert key_file(settings_from(server)) == Path("doonce.keys")
     assert key_file(settings_from(server | {"key_file": "/etc/keys"})) == Path("/etc/keys")
+
+
+@pytest.mark.parametrize("name", ["ended_kept_us", "dead_kept_us"])
+def test_work_that_has_ended_stays_for_an_hour_at_least(name: str) -> None:
+    assert getattr(settings_from({"retention": {name: 3_600_000_000}}).retention, name) == 3_600_000_000
+    with pytest.raises(Invalid, match=rf"retention\.{name} must be at least 3600000000") as refused:
+        settings_from({"retention": {name: 3_599_999_999}})
+    assert "docs/operating.md" in refused.value.hint

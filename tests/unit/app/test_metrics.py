@@ -37,6 +37,7 @@ REPORTS: dict[str, tuple[Callable[[Metrics], None], float]] = {
         lambda seen: seen.ended("o", "ACCEPTED"),
         1,
     ),
+    'doonce_created_links_total{fate="made",operation="o"}': (lambda seen: seen.linked("o", "made"), 1),
     'doonce_stale_refusals_total{family="effect",step="renew"}': (
         lambda seen: seen.stale("effect", "renew"),
         1,

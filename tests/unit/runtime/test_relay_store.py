@@ -5,7 +5,8 @@ from contextlib import suppress
 from doonce.base.errors import ErrorClass
 from doonce.runtime.model import OutboxId, TryAgain, Wish
 from doonce.runtime.outbox_store import Intent
-from doonce.runtime.relay_store import Claimed, Outcome, record
+from doonce.runtime.relay_claim import Claimed
+from doonce.runtime.relay_store import Outcome, record
 
 DIGEST = "sha256:" + "a" * 64
 

@@ -5,14 +5,14 @@ import re
 import pytest
 
 from doonce.base.errors import Internal
-from doonce.runtime import inbox_store, outbox_store, relay_store, schema
+from doonce.runtime import inbox_store, outbox_store, relay_claim, relay_store, schema
 from doonce.runtime.model import OutboxState
 from doonce.runtime.statements import Engine, Placeholder, Statement, constant, text
 from doonce.runtime.tables import metadata
 
 STATEMENTS = {
     one.name: one
-    for module in (outbox_store, relay_store, inbox_store, schema)
+    for module in (outbox_store, relay_claim, relay_store, inbox_store, schema)
     for found in vars(module).values()
     for one in (found.values() if isinstance(found, dict) else [found])
     if isinstance(one, Statement)

@@ -1,4 +1,4 @@
-"""Commands of the operator: status, show, cancel, resolve, replay, release, declare, rewrap."""
+"""Commands of the operator: status, show, cancel, resolve, replay, release, declare, prune, rewrap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from doonce.app.cli.options import AsJson, Deployment, opened
-from doonce.app.cli.output import console, print_facts, print_json, print_status, print_timeline, printable
+from doonce.app.cli.output import (
+    console,
+    going,
+    print_facts,
+    print_json,
+    print_status,
+    print_timeline,
+    printable,
+    progress,
+)
 from doonce.app.operate.model import CommandView, Decision
 from doonce.app.operate.service import Operator
 from doonce.app.proof import declare_incarnation
@@ -169,6 +178,28 @@ async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, 
         print_json(facts)
     else:
         print_facts(console(), facts)
+
+
+async def prune(
+    *,
+    dry_run: Annotated[bool, Parameter(negative="", help="Move nothing; say what would go.")] = False,
+    deployment: Deployment = HERE,
+    json: AsJson = False,
+) -> None:
+    """Move all ended work whose time is over (`retention`) into history now. Nothing is lost: `show` still tells it.
+
+    Running processes do the same little by little. Can be stopped at any time, and run beside them.
+    """
+    async with opened(deployment) as engine:
+        with progress() as shown:
+            done = await Operator(engine).prune(
+                dry_run=dry_run, told=lambda so_far: shown(f"{so_far.looked} looked at, {going(so_far)}")
+            )
+    if json:
+        print_json(done)
+    else:
+        facts = {"looked at": str(done.looked), "result": going(done)}
+        print_facts(console(), facts | {why: str(count) for why, count in sorted(done.stays.items())})
 
 
 async def rewrap(*, deployment: Deployment = HERE, json: AsJson = False) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -10,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from doonce.app.operate.model import Moment, Status, Timeline, when
+from doonce.app.operate.model import Moment, Pruned, Status, Timeline, when
 
 PIPED_COLUMNS: Final = 200
 """Where nobody's terminal says how wide it is, an id is never cut."""
@@ -75,6 +77,7 @@ def print_status(out: Console, status: Status) -> None:
         )
     out.print(table)
     print_deliveries(out, status)
+    print_retention(out, status)
     if not status.unknown:
         out.print("no outcome is unknown")
         return
@@ -117,6 +120,34 @@ def print_deliveries(out: Console, status: Status) -> None:
         )
     if status.gaps:
         out.print("next: find at the provider what is missing, then doonce gap close")
+
+
+def print_retention(out: Console, status: Status) -> None:
+    """How the moving of ended work stands."""
+    found = status.retention
+    walked = f"{found.walked_us / 1e6:.0f} s ago" if found.walked_us is not None else "never"
+    overdue = f", the oldest left behind ended {found.overdue_us / 1e6:.0f} s ago" if found.overdue_us else ""
+    state = "" if found.enabled else " (switched off here)"
+    out.print(
+        f"[bold]history[/bold]   {found.moved} moved, last walk {walked}{overdue}{state}", soft_wrap=True
+    )
+
+
+def going(pruned: Pruned) -> str:
+    """How much went, or would."""
+    total = sum(pruned.moved.values())
+    families = ", ".join(f"{family} {count}" for family, count in sorted(pruned.moved.items()))
+    return f"{total} {'would move' if pruned.dry_run else 'moved'}{f' ({families})' if families else ''}"
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Something to say how far a command has come: one line that changes, where a person looks on."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with Console(stderr=True).status("…") as line:
+        yield lambda text: line.update(escape(text))
 
 
 def print_facts(out: Console, facts: dict[str, str]) -> None:

@@ -73,6 +73,7 @@ COMMANDS: Final[tuple[tuple[Group, tuple[Callable[..., Any], ...]], ...]] = (
             operating.replay,
             operating.release,
             operating.declare,
+            operating.prune,
             operating.rewrap,
         ),
     ),

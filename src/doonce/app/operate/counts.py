@@ -8,15 +8,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from doonce.app.operate.model import FamilyStatus, Unresolved
+from doonce.app.operate.model import FamilyStatus, RetentionStatus, Unresolved
 from doonce.catalog.model import Outcome, Verdict
 from doonce.commands.tables import command_end
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch
+from doonce.effects.retire import ITEMS
 from doonce.effects.tables import disposition, effect_attempt
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
+from doonce.work import history
 from doonce.work.model import TERMINAL, Scope, Shelf
 from doonce.work.tables import work_item, work_lane_entry, work_ready
 
@@ -159,6 +161,21 @@ def counts(scopes: Sequence[Scope], scope: Scope | None = None) -> Txn[Counts]:
         )
     unresolved = yield from _listed(scope)
     return Counts(now_us, tuple(families), unresolved[:UNKNOWN_MAX], len(unresolved) > UNKNOWN_MAX)
+
+
+def retention(enabled: bool) -> Txn[RetentionStatus]:
+    """How the walk over ended work stands: one row."""
+    now_us = yield from clock()
+    walk = yield from history.read_walk(ITEMS)
+    if walk is None:
+        return RetentionStatus(enabled=enabled, moved=0, overdue_us=0, walked_us=None)
+    since, walked = walk.overdue_since, walk.walked_at
+    return RetentionStatus(
+        enabled=enabled,
+        moved=walk.moved,
+        overdue_us=max(0, now_us - since) if since is not None else 0,
+        walked_us=max(0, now_us - walked) if walked is not None else None,
+    )
 
 
 def _waiting(family: Family, scope: Scope | None) -> Txn[int]:

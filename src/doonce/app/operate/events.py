@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doonce.app.operate.model import Moment, Timeline, work_moments
-from doonce.app.operate.store import ITEMS_BY_ID, ITEMS_BY_SUBJECT, by, rows_of, scoped_rows
+from doonce.app.operate.store import by, items_by_id, items_of, scoped_rows
 from doonce.db.transaction import Txn
 from doonce.events.tables import event
 from doonce.work.model import Scope, State
-from doonce.work.tables import work_item
 
 EVENTS = by(event, "id", "id")
 EVENTS_IN_SCOPE = by(event, "id", "id", scoped=True)
@@ -35,14 +34,14 @@ def event_stories(asked: str, scope: Scope | None) -> Txn[list[EventStory]]:
     """The event that an id names, itself or by its work, within a scope; none for what is not there."""
     event_id = asked
     if asked.startswith("wrk_"):
-        items = yield from rows_of(work_item, ITEMS_BY_ID, [asked])
+        items = yield from items_by_id([asked])
         event_id = items[0]["subject_id"] if items else ""
     if not event_id.startswith("evt_"):
         return []
     events = yield from scoped_rows(event, EVENTS, EVENTS_IN_SCOPE, [event_id], scope)
     told: list[EventStory] = []
     for row in events:
-        work = yield from rows_of(work_item, ITEMS_BY_SUBJECT, [row["id"]])
+        work = yield from items_of([row["id"]])
         told.append((row, work))
     return told
 

@@ -33,6 +33,7 @@ class Gauges:
         try:
             counted = await self._operator.counts()
             gaps = await self._operator.gaps()
+            retention = await self._operator.retention()
         except (DoonceError, DatabaseFault) as error:
             log.warning("metrics.not_counted", error=str(error))
             return
@@ -41,3 +42,5 @@ class Gauges:
             self._metrics.age.labels(family.family).set(family.oldest_due_us / 1e6)
         self._metrics.unknown.set(len(counted.unresolved))
         self._metrics.gaps.set(len(gaps))
+        self._metrics.overdue.set(retention.overdue_us / 1e6)
+        self._metrics.walked.set(retention.walked_us / 1e6 if retention.walked_us is not None else -1)

@@ -154,6 +154,28 @@ class DeliveryStatus(Shown, frozen=True, kw_only=True):
     turned_away: tuple[TurnedAway, ...]
 
 
+class RetentionStatus(Shown, frozen=True, kw_only=True):
+    """How the moving of ended work into history stands, seen over the whole deployment.
+
+    `moved`: since ever. `overdue_us`: how long ago the oldest item ended that the last whole walk had to leave although
+    its time was over; 0 when there was none. `walked_us`: how long ago that walk ended; None before the first one.
+    """
+
+    enabled: bool
+    moved: int
+    overdue_us: int
+    walked_us: int | None
+
+
+class Pruned(Shown, frozen=True, kw_only=True):
+    """What a walk over the work saw: rows, how many went by family, and why the others stay where they are."""
+
+    looked: int
+    moved: dict[str, int]
+    stays: dict[str, int]
+    dry_run: bool
+
+
 class Status(Shown, frozen=True, kw_only=True):
     """How a deployment stands. `unknown` has the oldest ones, up to a bound; `unknown_more`: there are more."""
 
@@ -165,6 +187,7 @@ class Status(Shown, frozen=True, kw_only=True):
     unknown_more: bool
     deliveries: DeliveryStatus
     gaps: tuple[GapView, ...]
+    retention: RetentionStatus
 
 
 class Decision(str, Enum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from doonce.app.operate.model import Moment, Timeline, when, work_moments
-from doonce.app.operate.store import ITEMS_BY_ID, ITEMS_BY_SUBJECT, by, rows_of, scoped_rows
+from doonce.app.operate.store import by, items_by_id, items_of, rows_of, scoped_rows
 from doonce.base.errors import Conflict, MissingOrDenied
 from doonce.db.transaction import Txn
 from doonce.events.tables import event
@@ -15,7 +15,6 @@ from doonce.ingress import bodies
 from doonce.ingress.tables import ingress_identity, ingress_quarantine, ingress_receipt
 from doonce.work import store as work
 from doonce.work.model import Scope, State
-from doonce.work.tables import work_item
 
 RECEIPTS = by(ingress_receipt, "id", "id")
 RECEIPTS_IN_SCOPE = by(ingress_receipt, "id", "id", scoped=True)
@@ -53,7 +52,7 @@ def receipt_stories(asked: str, scope: Scope | None) -> Txn[list[ReceiptStory]]:
     """The delivery that an id names, itself or by its work, within a scope; none for what is not there."""
     receipt_id = asked
     if asked.startswith("wrk_"):
-        items = yield from rows_of(work_item, ITEMS_BY_ID, [asked])
+        items = yield from items_by_id([asked])
         receipt_id = items[0]["subject_id"] if items else ""
     if not receipt_id.startswith("ing_"):
         return []
@@ -68,7 +67,7 @@ def _taken(receipt: Mapping[str, Any]) -> Txn[ReceiptStory]:
     return ReceiptStory(
         receipt=receipt,
         first=None,
-        items=(yield from rows_of(work_item, ITEMS_BY_SUBJECT, [receipt["id"]])),
+        items=(yield from items_of([receipt["id"]])),
         events=(yield from rows_of(event, EVENTS_BY_RECEIPT, [receipt["id"]])),
         quarantined=(yield from rows_of(ingress_quarantine, QUARANTINED_BY_IDENTITY, [receipt["identity"]])),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,8 +19,9 @@ from doonce.app.operate.model import (
     CommandView,
     Decision,
     GapView,
-    Moment,
+    Pruned,
     ReplayView,
+    RetentionStatus,
     Status,
     Story,
     Timeline,
@@ -29,6 +31,7 @@ from doonce.app.operate.model import (
     standing,
     unresolved_attempt,
 )
+from doonce.app.operate.parties import link_timeline, principal_timeline
 from doonce.base.digests import digest_bytes
 from doonce.base.errors import Conflict, DoonceError, Invalid, MissingOrDenied, Stale
 from doonce.base.ids import new_id
@@ -86,10 +89,10 @@ class Operator:
         """The same, and an empty list for what is not there."""
         check_text("the id", asked, LIMITS.key_bytes_max)
         if asked.startswith("lnk_"):
-            return [_link(row) for row in await self._database.read(store.link_rows, asked, scope)]
+            return [link_timeline(row) for row in await self._database.read(store.link_rows, asked, scope)]
         if asked.startswith("prn_"):
             rows, generations = await self._database.read(store.principal_rows, asked, scope)
-            return [_principal(row, generations) for row in rows]
+            return [principal_timeline(row, generations) for row in rows]
         if asked.startswith("evt_"):
             return await self._events(asked, scope)
         if asked.startswith("ing_"):
@@ -182,7 +185,17 @@ class Operator:
             unknown_more=counted.more,
             deliveries=await self._database.read(delivery_status, scope),
             gaps=await self.gaps(scope),
+            retention=await self.retention(),
         )
+
+    async def retention(self) -> RetentionStatus:
+        """How the moving of ended work into history stands."""
+        enabled = self._engine.settings.retention.enabled
+        return await self._database.read(counting.retention, enabled)
+
+    async def prune(self, *, dry_run: bool, told: Callable[[Pruned], None] = lambda _: None) -> Pruned:
+        """Move all ended work whose time is over into history now, or say what would go; see `Retention.prune`."""
+        return await self._engine.retention.prune(dry_run=dry_run, told=told)
 
     async def cancel(self, command_id: str, scope: Scope | None = None) -> CommandView:
         """Cancel a command that waits; ask the one that runs to stop before its dispatch (PROTOCOL W5).
@@ -347,51 +360,4 @@ def _timeline(asked: str, story: Story) -> Timeline:
         state=state.value,
         facts=facts_of(story),
         moments=moments_of(story),
-    )
-
-
-def _link(row: dict[str, Any]) -> Timeline:
-    link_id = row["id"]
-    moments = [Moment(at_us=row["created_at"], id=link_id, event="link adopted", detail=row["remote_id"])]
-    if row["version"] > 1:
-        event = f"link {row['state']}, version {row['version']}"
-        moments.append(Moment(at_us=row["updated_at"], id=link_id, event=event))
-    return Timeline(
-        asked=link_id,
-        kind="link",
-        id=link_id,
-        state=row["state"],
-        facts={
-            "scope": f"{row['org']} / {row['installation']}",
-            "kind": row["kind"],
-            "record": row["local_ref"],
-            "remote id": row["remote_id"],
-            "principal": f"{row['principal_id']} generation {row['generation']}",
-        },
-        moments=tuple(moments),
-    )
-
-
-def _principal(row: dict[str, Any], generations: list[dict[str, Any]]) -> Timeline:
-    moments: list[Moment] = []
-    for one in generations:
-        number = f"generation {one['generation']}"
-        moments.append(Moment(at_us=one["created_at"], id=one["id"], event=f"{number} began"))
-        if one["ended_at"] is not None:
-            ended = Moment(
-                at_us=one["ended_at"], id=one["id"], event=f"{number} ended", detail=one["reason"] or ""
-            )
-            moments.append(ended)
-    return Timeline(
-        asked=row["id"],
-        kind="principal",
-        id=row["id"],
-        state=row["state"],
-        facts={
-            "scope": f"{row['org']} / {row['installation']}",
-            "name": row["name"],
-            "pack": row["pack"],
-            "generation": str(row["current_generation"]),
-        },
-        moments=tuple(sorted(moments, key=lambda moment: moment.at_us)),
     )

@@ -22,7 +22,7 @@ from doonce.effects.tables import attempt_evidence, disposition, effect_attempt
 from doonce.links.tables import remote_link
 from doonce.principals.tables import binding_generation, principal
 from doonce.work.model import Scope
-from doonce.work.tables import work_item
+from doonce.work.tables import work_item, work_item_history
 
 ROWS_MAX = 500
 """Rows of one kind in one story; a story that is longer shows its first ones."""
@@ -58,6 +58,8 @@ COMMANDS = by(command, "id", "id")
 ENDS = by(command_end, "command_id", "command_id")
 ITEMS_BY_ID = by(work_item, "id", "id")
 ITEMS_BY_SUBJECT = by(work_item, "subject_id", "created_at", "id")
+MOVED_BY_ID = by(work_item_history, "id", "id")
+MOVED_BY_SUBJECT = by(work_item_history, "subject_id", "created_at", "id")
 ATTEMPTS_BY_ID = by(effect_attempt, "id", "id")
 ATTEMPTS_BY_SUBJECT = by(effect_attempt, "subject_id", "prepared_at", "id")
 EVIDENCE = by(attempt_evidence, "attempt_id", "recorded_at", "id")
@@ -81,6 +83,27 @@ def rows_of(table: sa.Table, statement: Statement, values: Iterable[str | None])
 
 def _named(table: sa.Table, row: Row) -> dict[str, Any]:
     return {column.name: row[position] for position, column in enumerate(table.c)}
+
+
+def items_by_id(item_ids: Iterable[str]) -> Txn[list[dict[str, Any]]]:
+    """Work items, wherever they are."""
+    return (yield from _anywhere(ITEMS_BY_ID, MOVED_BY_ID, list(item_ids)))
+
+
+def items_of(subject_ids: Iterable[str | None]) -> Txn[list[dict[str, Any]]]:
+    """The work about these subjects in the order in which it was made, wherever it is."""
+    return (yield from _anywhere(ITEMS_BY_SUBJECT, MOVED_BY_SUBJECT, list(subject_ids)))
+
+
+def _anywhere(
+    working: Statement, moved: Statement, values: Sequence[str | None]
+) -> Txn[list[dict[str, Any]]]:
+    """The working table first and history then: what moves in between is seen, and at most twice."""
+    here = yield from rows_of(work_item, working, values)
+    there = yield from rows_of(work_item_history, moved, values)
+    nothing: dict[str, Any] = dict.fromkeys(column.name for column in work_item.c)
+    rows = {row["id"]: row for row in here} | {row["id"]: nothing | row for row in there}
+    return sorted(rows.values(), key=lambda row: (row["created_at"], row["id"]))
 
 
 def scoped_rows(
@@ -125,7 +148,7 @@ def _keys_of(asked: str) -> Txn[list[str]]:
         found = yield from rows_of(attempt_evidence, EVIDENCE_BY_ID, [asked])
         subject = found[0]["attempt_id"] if found else ""
     elif kind == "wrk":
-        found = yield from rows_of(work_item, ITEMS_BY_ID, [asked])
+        found = yield from items_by_id([asked])
         subject = found[0]["subject_id"] if found else ""
     while subject.startswith("att_"):  # a probe is about an attempt, and that one about a command
         found = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [subject])
@@ -145,7 +168,7 @@ def _story(admitted: Mapping[str, Any]) -> Txn[Story]:
         command=commands[0] if commands else None,
         end=ends[0] if ends else None,
         conflicts=(yield from rows_of(handoff_conflict, CONFLICTS, [admitted["key"]])),
-        items=(yield from rows_of(work_item, ITEMS_BY_SUBJECT, [command_id, *ids])),
+        items=(yield from items_of([command_id, *ids])),
         attempts=_in_order([*attempts, *probes]),
         evidence=(yield from rows_of(attempt_evidence, EVIDENCE, ids)),
         dispositions=(yield from rows_of(disposition, DISPOSITIONS, ids)),
