@@ -24,6 +24,8 @@ from doonce.db.faults import DatabaseFault
 from doonce.effects.caller import Caller, DispatchSettings
 from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
 from doonce.effects.handing import Hand, Hander, Handing, HandlerSettings, Pusher, claim_handings
+from doonce.effects.hydration import Reading, claim_hydrations
+from doonce.effects.hydrator import HydrationSettings, Hydrator
 from doonce.effects.model import Question, Start
 from doonce.effects.outbound import ClientSettings, EgressPolicy, Outbound
 from doonce.effects.reconcile import claim_questions
@@ -62,12 +64,14 @@ class EngineSettings:
     reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     events: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    hydrations: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     handlers: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     pushes: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
+    hydration: HydrationSettings = field(default_factory=HydrationSettings)
     handler: HandlerSettings = field(default_factory=HandlerSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
@@ -138,6 +142,7 @@ class Engine:
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
             Family.EVENT: self._event_worker,
+            Family.HYDRATE: self._hydrate_worker,
             Family.HANDLER: self._handler_worker,
             Family.PUSH: self._push_worker,
         }
@@ -256,6 +261,27 @@ class Engine:
                 Family.EVENT.value, _as_it_is, claim_unread, lambda unread: unread.claimed, deriver.run
             ),
             self.settings.events,
+        )
+
+    def _hydrate_worker(self) -> Worker[Reading]:
+        hydrator = Hydrator(
+            self.database,
+            self.views,
+            self._vault,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+            self.settings.hydration,
+        )
+        return self._worker(
+            FamilyWork(
+                Family.HYDRATE.value,
+                _as_it_is,
+                claim_hydrations,
+                lambda reading: reading.claimed,
+                hydrator.run,
+            ),
+            self.settings.hydrations,
         )
 
     def _handler_worker(self) -> Worker[Handing]:

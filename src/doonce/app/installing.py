@@ -79,7 +79,7 @@ async def connect(engine: Engine, view: BindingView, secret: Secret | None, *, r
     try:
         known = await engine.principals.find(document.org, document.installation, document.principal)
     except MissingOrDenied:
-        if secret is None and not document.offered:
+        if secret is None and not _calls(view):
             secret = Secret(
                 new_token()
             )  # a binding that only receives calls nobody: its principal's secret is not used
@@ -101,6 +101,12 @@ async def connect(engine: Engine, view: BindingView, secret: Secret | None, *, r
     if await engine.principals.secret(known.id, known.generation) != secret:
         await engine.principals.rotate(known, secret)
     return known
+
+
+def _calls(view: BindingView) -> bool:
+    """Whether anything is ever called under this binding."""
+    routes = view.document.routes or {}
+    return bool(view.document.offered) or any(route.hydrate for route in routes.values())
 
 
 async def adopt(engine: Engine, installed: Installed, kind: str, local: str, remote: str) -> RemoteLink:

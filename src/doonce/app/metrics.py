@@ -68,6 +68,7 @@ class Metrics:
             )
         )
         self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
+        self._hydrated = _of_hydrations(self.registry)
         self._refused = _of_connections(self.registry)
         self._links = _of_links(self.registry)
         self.depth = Gauge(
@@ -139,6 +140,10 @@ class Metrics:
         """Count an event that was told of."""
         self._events.labels(fate).inc()
 
+    def hydrated(self, fate: str) -> None:
+        """Count a whole object that was read for an event, or given up."""
+        self._hydrated.labels(fate).inc()
+
     def refused(self, reason: str) -> None:
         """Count a connection that never became a request."""
         self._refused.labels(reason).inc()
@@ -189,6 +194,15 @@ def _of_connections(registry: CollectorRegistry) -> Counter:
     )
 
 
+def _of_hydrations(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_hydrations_total",
+        "Events whose whole object was asked for: it was read, the provider had none, or the reading is dead.",
+        ["fate"],
+        registry=registry,
+    )
+
+
 def _of_the_database(registry: CollectorRegistry) -> tuple[Counter, Counter]:
     rollbacks = Counter(
         "doonce_database_rollbacks_total",
@@ -220,7 +234,7 @@ def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Count
     )
     events = Counter(
         "doonce_events_total",
-        "Events that deliveries told of: the family that hands them over, nobody's by their binding, or known already.",
+        "Events that deliveries told of: the family whose work they are first, nobody's by their binding, or known.",
         ["fate"],
         registry=registry,
     )

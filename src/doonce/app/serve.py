@@ -36,7 +36,7 @@ log: Final = structlog.get_logger("doonce.serve")
 
 FAMILIES: Final = {
     Role.API: (),
-    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT, Family.PUSH),
+    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT, Family.HYDRATE, Family.PUSH),
     Role.RECONCILER: (Family.RECONCILE,),
     Role.INGRESS: (),
 }

@@ -57,6 +57,7 @@ def _read_route(table: Table) -> Route:
         accepts_loss=table.optional_text("accepts_loss", bytes_max=LIMITS.reason_bytes_max),
         handle=table.texts("handle", default=()),
         push=table.optional_text("push", pattern=NAME, wanted='"the-name-of-a-configured-url"'),
+        hydrate=table.texts("hydrate", default=()),
     )
     table.close()
     return route

@@ -12,6 +12,7 @@ from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.bounds import OPERATIONS_MAX
 from doonce.catalog.closure_answers import check_answers
+from doonce.catalog.closure_hydration import check_hydrated
 from doonce.catalog.closure_probe import check_probe
 from doonce.catalog.closure_request import check_request
 from doonce.catalog.closure_webhook import check_routes, check_webhooks
@@ -68,6 +69,7 @@ def check_view(place: Place, view: ViewDocument) -> None:
         if name not in view.objects:
             raise place.inner("fields").fault(name, "the pack has no such object", _choices(view.objects))
         check_field_map(place.inner("fields").inner(name), fields, view.objects[name])
+    check_hydrated(place, view)
     for name in view.offered:
         _check_mapping(place, name, view.operations[name], view)
 

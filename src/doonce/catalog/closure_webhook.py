@@ -52,7 +52,7 @@ def check_webhooks(
         _check_verifier(inner.inner("verifier"), webhook.verifier)
         _check_delivery(inner, webhook, operations)
         _check_events(inner.inner("events"), webhook)
-        check_event_objects(inner.inner("events"), webhook.events, objects)
+        check_event_objects(inner.inner("events"), webhook.events, objects, operations)
         if webhook.body_challenge is not None:
             _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
 
@@ -94,8 +94,9 @@ def _check_handled(place: Place, route: Route) -> None:
             )
     if len({*route.handle}) != len(route.handle):
         raise place.fault("handle", "names a type twice", "write each once")
-    if route.push is not None and not route.handle:
-        raise place.fault("push", "no event is handed over", 'write handle = ["*"], or remove it')
+    for field, given in (("push", route.push), ("hydrate", route.hydrate)):
+        if given and not route.handle:
+            raise place.fault(field, "no event is handed over", 'write handle = ["*"], or remove it')
 
 
 def _loses(webhook: Webhook) -> bool:

@@ -10,7 +10,7 @@ from doonce.catalog.bounds import (
     WEBHOOK_BODY_BYTES_DEFAULT,
     WEBHOOK_BODY_BYTES_MAX,
 )
-from doonce.catalog.pack_answers import read_condition
+from doonce.catalog.pack_answers import read_condition, read_missing_statuses
 from doonce.catalog.reading import NAME, Table
 from doonce.catalog.webhooks import (
     Algorithm,
@@ -19,6 +19,7 @@ from doonce.catalog.webhooks import (
     BodyFormat,
     EventRule,
     HeaderPart,
+    Hydration,
     ObjectRule,
     QueryChallenge,
     Redelivery,
@@ -81,6 +82,7 @@ def _read_events(table: Table) -> EventRule:
 
 
 def _read_object(table: Table) -> ObjectRule:
+    hydrate = table.optional_table("hydrate")
     rule = ObjectRule(
         types=table.texts("types"),
         remote_id=table.text("remote_id", wanted='"/id"'),
@@ -88,9 +90,20 @@ def _read_object(table: Table) -> ObjectRule:
         field_name=table.optional_text("field_name", wanted='"/name"'),
         field_value=table.optional_text("field_value", wanted='"/value"'),
         deletes=table.texts("deletes", default=()),
+        hydrate=None if hydrate is None else _read_hydration(hydrate),
     )
     table.close()
     return rule
+
+
+def _read_hydration(table: Table) -> Hydration:
+    hydration = Hydration(
+        operation=table.text("operation", pattern=NAME, wanted='"the name of a GET operation"'),
+        fields=str(table.scalar("fields")) if table.has("fields") else "",
+        missing_statuses=read_missing_statuses(table),
+    )
+    table.close()
+    return hydration
 
 
 def _read_answers(table: Table) -> Answers:

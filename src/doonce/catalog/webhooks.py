@@ -120,13 +120,15 @@ class Route(Part, frozen=True, kw_only=True):
     for lost deliveries, where the provider sends each once and the pack knows no reconciliation (PROTOCOL I4).
     `handle` are the types of events that are handed to the application, `*` at an end standing for any ending; an event
     of no such type is kept and handed to nobody. `push` names the configured address that they are pushed to; without
-    it the process that embeds doonce runs their handlers.
+    it the process that embeds doonce runs their handlers. `hydrate` are the pack's objects that are read as a whole
+    before an event about one is handed over.
     """
 
     url: str | None
     accepts_loss: str | None
     handle: tuple[str, ...]
     push: str | None
+    hydrate: tuple[str, ...]
 
 
 class Redelivery(str, Enum):
@@ -143,12 +145,24 @@ class BodyFormat(str, Enum):
     RAW = "raw"
 
 
+class Hydration(Part, frozen=True, kw_only=True):
+    """How the whole object that an event is about is read, by its remote id.
+
+    `operation` is a read of this pack. In its answer, `fields` is the place of an object whose names are the provider's
+    fields. An answer with one of `missing_statuses` says that there is no such object, or none any more.
+    """
+
+    operation: str
+    fields: str
+    missing_statuses: tuple[int, ...]
+
+
 class ObjectRule(Part, frozen=True, kw_only=True):
     """What events of some types say about one kind of the pack's objects. Places are RFC 6901 pointers in an event.
 
     `remote_id` is the provider's id. `fields` is the place of an object whose names are the provider's fields; or
     `field_name` and `field_value` are the places of one field's name and value. `deletes` are those types that say that
-    the object is gone.
+    the object is gone. `hydrate` is the read of the whole of it, None where the pack knows none.
     """
 
     types: tuple[str, ...]
@@ -157,6 +171,7 @@ class ObjectRule(Part, frozen=True, kw_only=True):
     field_name: str | None
     field_value: str | None
     deletes: tuple[str, ...]
+    hydrate: Hydration | None
 
 
 class EventRule(Part, frozen=True, kw_only=True):
@@ -211,3 +226,9 @@ class Webhook(Part, frozen=True, kw_only=True):
     redelivery: Redelivery
     redelivery_window_us: int | None
     reconciliation: str | None
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The pack's reads that something of this webhook names; a binding need not offer them."""
+        whole = [told.hydrate.operation for told in self.events.objects.values() if told.hydrate is not None]
+        return frozenset(whole if self.reconciliation is None else [*whole, self.reconciliation])

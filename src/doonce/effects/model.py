@@ -35,6 +35,7 @@ class AttemptKind(str, Enum):
 
     EFFECT = "effect"
     PROBE = "probe"
+    HYDRATION = "hydration"
 
 
 class EvidenceKind(str, Enum):

@@ -15,13 +15,14 @@ from doonce.base.keys import frame
 from doonce.base.patterns import best
 from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
-from doonce.catalog.webhooks import EventRule, Route
+from doonce.catalog.webhooks import EventRule
 from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.events import store
 from doonce.events.mapping import Told, told_of
-from doonce.events.model import Derived, Undecodable, derive, handed_to, lane_of
+from doonce.events.model import Derived, Undecodable, derive, handed_to, is_hydrated, lane_of
+from doonce.events.objects import OBJECTS
 from doonce.events.store import Derivation, Made, NewEvent, Unread
 from doonce.events.tables import event
 from doonce.ingress.receipts import StoredReceipt, body_place
@@ -112,9 +113,8 @@ class Deriver:
         if isinstance(found, Undecodable):
             dead = Settlement(claimed, Event.DIE, failure_class="undecodable", summary=found.reason)
             return self._ended(unread, dead)
-        route = (view.document.routes or {})[receipt.route.webhook]
         gone = await self._gone(view, webhook.events, found)
-        events = tuple(self._event(receipt, route, one, gone.get(one.position)) for one in found)
+        events = tuple(self._event(receipt, view, one, gone.get(one.position)) for one in found)
         handed = sum(one.work is not None for one in events)
         done = Settlement(claimed, Event.SUCCEED, summary=_summary(len(events), handed))
         return self._ended(unread, done, receipt, events)
@@ -163,15 +163,27 @@ class Deriver:
         }
 
     def _event(
-        self, receipt: StoredReceipt, route: Route, derived: Derived, gone: RemoteKey | None
+        self, receipt: StoredReceipt, view: BindingView, derived: Derived, gone: RemoteKey | None
     ) -> NewEvent:
         event_id = new_id("evt")
         sealed, key_id = self._vault.seal_bytes(content_place(event_id), derived.content)
-        family = handed_to(route, derived.type)
+        family = _first_family(view, receipt.route.webhook, derived)
         work = None if family is None else _work(family, event_id, receipt, derived)
         return NewEvent(
             event_id, derived.identity, derived.type, derived.position, sealed, key_id, work, gone
         )
+
+
+def _first_family(view: BindingView, webhook: str, derived: Derived) -> Family | None:
+    """Whose work an event is first: its object's reader's, or at once that of whoever hands it over; or nobody's."""
+    route = (view.document.routes or {})[webhook]
+    family = handed_to(route, derived.type)
+    if family is None or not route.hydrate:
+        return family
+    rule = (view.document.webhooks or {})[webhook].events
+    content = loads(derived.content, bytes_max=len(derived.content))
+    told = told_of(rule, view.document.fields, derived.type, content)
+    return Family.HYDRATE if is_hydrated(route, told) else family
 
 
 def _deleted(view: BindingView, rule: EventRule, derived: Derived) -> Told | None:
@@ -208,8 +220,11 @@ def _summary(events: int, handed: int) -> str:
 
 
 async def rewrap_events(database: Database, vault: Vault) -> int:
-    """Seal every event's content with the ring's current key; returns how many. Can be stopped and run again."""
-    return await rewrap(database, vault, CONTENTS)
+    """Seal every event's content, and every object that was read for one, with the ring's current key; how many.
+
+    Can be stopped and run again.
+    """
+    return await rewrap(database, vault, CONTENTS) + await rewrap(database, vault, OBJECTS)
 
 
 def content_place(event_id: str) -> str:

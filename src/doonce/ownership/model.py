@@ -13,6 +13,7 @@ class Family(str, Enum):
     RECONCILE = "reconcile"
     COMPLETION = "completion"
     EVENT = "event"
+    HYDRATE = "hydrate"
     HANDLER = "handler"
     PUSH = "push"
 

@@ -13,7 +13,9 @@ from tests.process.effects.settings import Armed
 from doonce.db.database import Database
 from doonce.db.points import ArmedPoint, PointAction, Points
 
-CLAIMS = frozenset({"claim_and_prepare", "claim_questions", "claim_completions", "claim_unread"})
+CLAIMS = frozenset(
+    {"claim_and_prepare", "claim_questions", "claim_completions", "claim_unread", "claim_hydrations"}
+)
 """Transactions that mostly find nothing: only those that take something are worth dying in."""
 
 

@@ -155,6 +155,12 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT
 WHERE event.id = ids.id;
 -- ids (rows as JSON)
 
+-- events.load_objects
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN event_object FORCE INDEX (`PRIMARY`) ON true = 1
+WHERE event_object.event_id = ids.id;
+-- ids (rows as JSON)
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
@@ -615,6 +621,14 @@ ORDER BY event.id DESC
 LIMIT ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
+-- operate.event_object_by_event_id
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN event_object FORCE INDEX (`PRIMARY`) ON true = 1
+WHERE event_object.event_id = wanted.value
+ORDER BY event_object.event_id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
 -- operate.handoff_by_key
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key) ON true = 1
@@ -956,6 +970,20 @@ WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
 ORDER BY token_version.principal_id;
 -- 'connected', key
 
+-- rewrap.event_object_page
+SELECT event_object.event_id AS name, event_object.sealed, event_object.key_id
+FROM event_object FORCE INDEX (`PRIMARY`)
+WHERE event_object.event_id > ? AND event_object.key_id != ? AND event_object.sealed IS NOT NULL
+ORDER BY event_object.event_id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.event_object_replace
+UPDATE event_object FORCE INDEX (`PRIMARY`)
+SET sealed=?, key_id=?
+WHERE event_object.event_id = ? AND event_object.key_id = ? AND event_object.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
 -- rewrap.event_page
 SELECT event.id AS name, event.sealed, event.key_id
 FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
@@ -1161,6 +1189,12 @@ FROM work_retention FORCE INDEX (`PRIMARY`)
 WHERE work_retention.name = ?
 FOR UPDATE;
 -- walk
+
+-- work.made_at
+SELECT work_item.id, work_item.created_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
+WHERE work_item.id = ids.id;
+-- ids (rows as JSON)
 
 -- work.note
 UPDATE work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)

@@ -171,6 +171,13 @@ WHERE event.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
+-- events.load_objects
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event
@@ -671,6 +678,15 @@ ORDER BY event.id DESC
 LIMIT $5::BIGINT) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
+-- operate.event_object_by_event_id
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY event_object.event_id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
 -- operate.handoff_by_key
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -1037,6 +1053,20 @@ WHERE token_version.sealed IS NOT NULL AND token_version.key_id != $2::VARCHAR C
 ORDER BY token_version.principal_id;
 -- 'connected', key
 
+-- rewrap.event_object_page
+SELECT event_object.event_id AS name, event_object.sealed, event_object.key_id
+FROM event_object
+WHERE event_object.event_id > $1::VARCHAR COLLATE "C" AND event_object.key_id != $2::VARCHAR COLLATE "C" AND event_object.sealed IS NOT NULL
+ORDER BY event_object.event_id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.event_object_replace
+UPDATE event_object
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE event_object.event_id = $3::VARCHAR COLLATE "C" AND event_object.key_id = $4::VARCHAR COLLATE "C" AND event_object.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
 -- rewrap.event_page
 SELECT event.id AS name, event.sealed, event.key_id
 FROM event
@@ -1253,6 +1283,13 @@ FROM work_retention
 WHERE work_retention.name = $1::VARCHAR COLLATE "C"
 FOR UPDATE;
 -- walk
+
+-- work.made_at
+SELECT work_item.id, work_item.created_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
 
 -- work.note
 UPDATE work_item

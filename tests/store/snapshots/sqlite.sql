@@ -188,6 +188,14 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
+-- events.load_objects
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event
@@ -719,6 +727,16 @@ ORDER BY event.id DESC
 LIMIT ? OFFSET ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows, 0
 
+-- operate.event_object_by_event_id
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY event_object.event_id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
 -- operate.handoff_by_key
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -1109,6 +1127,20 @@ WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
 ORDER BY token_version.principal_id;
 -- 'connected', key
 
+-- rewrap.event_object_page
+SELECT event_object.event_id AS name, event_object.sealed, event_object.key_id
+FROM event_object
+WHERE event_object.event_id > ? AND event_object.key_id != ? AND event_object.sealed IS NOT NULL
+ORDER BY event_object.event_id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.event_object_replace
+UPDATE event_object
+SET sealed=?, key_id=?
+WHERE event_object.event_id = ? AND event_object.key_id = ? AND event_object.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
 -- rewrap.event_page
 SELECT event.id AS name, event.sealed, event.key_id
 FROM event
@@ -1332,6 +1364,14 @@ SELECT work_retention.name, work_retention.passed, work_retention.moved, work_re
 FROM work_retention
 WHERE work_retention.name = ?;
 -- walk
+
+-- work.made_at
+SELECT work_item.id, work_item.created_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
 
 -- work.note
 UPDATE work_item

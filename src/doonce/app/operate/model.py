@@ -269,7 +269,7 @@ def moments_of(story: Story) -> tuple[Moment, ...]:
     for item in story.items:
         found += work_moments(item)
     for attempt in story.attempts:
-        found += _attempt(attempt)
+        found += attempt_moments(attempt)
     found += [
         Moment(
             at_us=row["recorded_at"],
@@ -353,8 +353,13 @@ def _lineage(item: Row) -> str:
     return f"follows {item['predecessor']}" if item["predecessor"] is not None else ""
 
 
-def _attempt(attempt: Row) -> Iterable[Moment]:
-    name = "attempt" if attempt["kind"] == AttemptKind.EFFECT.value else "probe"
+ATTEMPTS = {AttemptKind.EFFECT: "attempt", AttemptKind.PROBE: "probe", AttemptKind.HYDRATION: "read"}
+"""What each kind of attempt is called where its steps are shown."""
+
+
+def attempt_moments(attempt: Row) -> Iterable[Moment]:
+    """The durable steps of one attempt."""
+    name = ATTEMPTS[AttemptKind(attempt["kind"])]
     attempt_id = attempt["id"]
     yield Moment(
         at_us=attempt["prepared_at"], id=attempt_id, event=f"{name} prepared", detail=attempt["operation"]

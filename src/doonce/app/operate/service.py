@@ -98,7 +98,7 @@ class Operator:
         if asked.startswith("ing_"):
             return await self._receipts(asked, scope)
         found = [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
-        if found or not asked.startswith("wrk_"):
+        if found or not asked.startswith(("wrk_", "att_")):
             return found
         return await self._events(asked, scope) or await self._receipts(asked, scope)
 
@@ -327,10 +327,10 @@ class Operator:
             for item in story.items:
                 if item["id"] == work_id and story.command is not None:
                     return WorkView(work_id=work_id, family=item["family"], command_id=story.command["id"])
-        for event, items in await self._database.read(events.event_stories, work_id, scope):
-            for item in items:
+        for told in await self._database.read(events.event_stories, work_id, scope):
+            for item in told.work:
                 if item["id"] == work_id:
-                    return WorkView(work_id=work_id, family=item["family"], event_id=event["id"])
+                    return WorkView(work_id=work_id, family=item["family"], event_id=told.event["id"])
         for delivery in await self._database.read(receipts.receipt_stories, work_id, scope):
             row = receipts.work_to_replay(work_id, delivery)
             if row is not None:

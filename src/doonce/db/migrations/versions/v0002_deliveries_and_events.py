@@ -22,6 +22,7 @@ KEPT: dict[str, Any] = {
 
 def upgrade() -> None:
     _event()
+    _event_object()
     _ingress_gap()
     _ingress_identity()
     _ingress_quarantine()
@@ -50,6 +51,18 @@ def _event() -> None:
         sa.UniqueConstraint("identity", name=op.f("event_identity_key")),
     )
     op.create_index("event_receipt", "event", ["receipt_id", "position"], unique=False)
+
+
+def _event_object() -> None:
+    op.create_table(
+        "event_object",
+        sa.Column("event_id", NAME, nullable=False),
+        sa.Column("attempt_id", NAME, nullable=False),
+        sa.Column("sealed", BODY, nullable=True),
+        sa.Column("key_id", NAME, nullable=False),
+        sa.Column("read_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("event_id", name=op.f("event_object_pk")),
+    )
 
 
 def _ingress_gap() -> None:
