@@ -22,6 +22,8 @@ from doonce.db.database import Database
 from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
 from doonce.effects.caller import Caller, DispatchSettings
+from doonce.effects.catch_up_reader import CatchUpReader
+from doonce.effects.catching_up import CatchingUp, claim_catch_ups
 from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
 from doonce.effects.handing import Hand, Hander, Handing, HandlerSettings, Pusher, claim_handings
 from doonce.effects.hydration import Reading, claim_hydrations
@@ -35,6 +37,7 @@ from doonce.effects.store import PrepareRequest, claim_and_prepare
 from doonce.effects.telling import Inbox
 from doonce.events.service import Deriver, rewrap_events
 from doonce.events.store import Unread, claim_unread
+from doonce.ingress.catch_up_service import CatchUps
 from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
@@ -55,7 +58,7 @@ class EngineSettings:
     """How one process works. Every field is a line in docs/settings.md.
 
     `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7); and
-    bodies whose time is over.
+    bodies whose time is over, and open gaps that nobody reads yet.
     `stop_seconds`: how long a graceful stop waits for what runs.
     """
 
@@ -67,6 +70,7 @@ class EngineSettings:
     hydrations: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     handlers: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     pushes: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    catch_ups: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=8))
     ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
@@ -111,6 +115,7 @@ class Engine:
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
         self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
         self.retention = Retention(database, settings.deployment, settings.retention, self.metrics)
+        self.catch_ups = CatchUps(database, self.views)
         self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
@@ -145,6 +150,7 @@ class Engine:
             Family.HYDRATE: self._hydrate_worker,
             Family.HANDLER: self._handler_worker,
             Family.PUSH: self._push_worker,
+            Family.CATCH_UP: self._catch_up_worker,
         }
         for family in families:
             worker = makers[family]()
@@ -297,6 +303,23 @@ class Engine:
         pusher = Pusher(self._outbound.inboxes, self._inboxes, self.settings.handler)
         return self._hander(Family.PUSH, pusher.hand, self.settings.pushes, self._may_claim)
 
+    def _catch_up_worker(self) -> Worker[CatchingUp]:
+        reader = CatchUpReader(
+            self.database,
+            self.views,
+            self._vault,
+            self.principals,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+        )
+        return self._worker(
+            FamilyWork(
+                Family.CATCH_UP.value, _as_it_is, claim_catch_ups, lambda unit: unit.claimed, reader.run
+            ),
+            self.settings.catch_ups,
+        )
+
     def _hander(
         self, family: Family, hand: Hand, settings: WorkerSettings, may_claim: Callable[[], bool]
     ) -> Worker[Handing]:
@@ -344,6 +367,7 @@ class Engine:
             try:
                 after = await self.database.transact(work.sweep, after, self.settings.sweep_rows)
                 await self._erase_bodies()
+                await self.catch_ups.attend()
             except (DoonceError, DatabaseFault) as error:
                 log.warning("the sweep failed", error=str(error))
 

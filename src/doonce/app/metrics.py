@@ -70,6 +70,7 @@ class Metrics:
         self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
         self._hydrated = _of_hydrations(self.registry)
         self._refused = _of_connections(self.registry)
+        self._pages = _of_pages(self.registry)
         self._links = _of_links(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
@@ -86,7 +87,7 @@ class Metrics:
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
-        self.gaps = _of_gaps(self.registry)
+        self.gaps, self.gaps_left = _of_gaps(self.registry)
         self._retired, self.overdue, self.walked = _of_retention(self.registry)
         self.ready = Gauge(
             "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
@@ -144,6 +145,10 @@ class Metrics:
         """Count a whole object that was read for an event, or given up."""
         self._hydrated.labels(fate).inc()
 
+    def page(self, fate: str) -> None:
+        """Count a page of a catch-up: read, to be asked for again, or its catch-up's last because that is dead."""
+        self._pages.labels(fate).inc()
+
     def refused(self, reason: str) -> None:
         """Count a connection that never became a request."""
         self._refused.labels(reason).inc()
@@ -157,10 +162,25 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def _of_gaps(registry: CollectorRegistry) -> Gauge:
-    return Gauge(
+def _of_gaps(registry: CollectorRegistry) -> tuple[Gauge, Gauge]:
+    gaps = Gauge(
         "doonce_open_gaps",
-        "Routes whose deliveries may have been lost for good, until somebody looked.",
+        "Routes whose deliveries may have been lost for good, until it was read or somebody looked.",
+        registry=registry,
+    )
+    left = Gauge(
+        "doonce_gaps_for_operators",
+        "Open gaps that nothing reads: no reconciliation is declared, or the catch-up is dead.",
+        registry=registry,
+    )
+    return gaps, left
+
+
+def _of_pages(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_catch_up_pages_total",
+        "Pages that catch-ups asked providers for, by what became of them.",
+        ["fate"],
         registry=registry,
     )
 

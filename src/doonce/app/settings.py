@@ -145,6 +145,7 @@ class Settings(Part, frozen=True, kw_only=True):
     hydrations: WorkerSettings = WorkerSettings(concurrency=16)
     handlers: WorkerSettings = WorkerSettings(concurrency=32)
     pushes: WorkerSettings = WorkerSettings(concurrency=32)
+    catch_ups: WorkerSettings = WorkerSettings(concurrency=8)
     ingress: IngressSettings = IngressSettings()
     dispatch: DispatchSettings = DispatchSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
@@ -193,6 +194,7 @@ class Settings(Part, frozen=True, kw_only=True):
             hydrations=self.hydrations,
             handlers=self.handlers,
             pushes=self.pushes,
+            catch_ups=self.catch_ups,
             ingress=self.ingress,
             dispatch=self.dispatch,
             reconcile=self.reconcile,

@@ -48,7 +48,7 @@ def check_pack(place: Place, pack: Pack) -> None:
         raise place.fault("operations", f"a pack has 1 to {OPERATIONS_MAX} operations, or webhooks alone")
     kinds = {name: parameter.kind for name, parameter in pack.parameters.items()}
     check_operations(place, pack.operations, kinds, pack.objects, pack.auth.header)
-    check_webhooks(place, webhooks, pack.operations, pack.objects)
+    check_webhooks(place, webhooks, pack.operations, pack.objects, kinds)
 
 
 def check_view(place: Place, view: ViewDocument) -> None:
@@ -62,7 +62,7 @@ def check_view(place: Place, view: ViewDocument) -> None:
         if name not in view.operations:
             raise place.fault("operations", f"there is no operation {name!r}", _choices(view.operations))
     check_operations(place, view.operations, view.parameter_kinds, view.objects, view.auth.header)
-    check_webhooks(place, webhooks, view.operations, view.objects)
+    check_webhooks(place, webhooks, view.operations, view.objects, view.parameter_kinds)
     check_routes(place, routes, webhooks)
     _check_parameters(place, view)
     for name, fields in view.fields.items():

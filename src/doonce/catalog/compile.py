@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from doonce.base.digests import digest_document
 from doonce.base.errors import Invalid
@@ -183,7 +184,10 @@ def _received(place: Place, pack: Pack, binding: Binding) -> dict[str, Webhook]:
         if name not in known:
             hint = f"write one of {', '.join(sorted(known))}" if known else "remove it"
             raise place.fault("webhooks", f"the pack has no webhook {name!r}", hint)
-    return {name: known[name] for name in binding.webhooks or {}}
+    return {
+        name: known[name] if route.reconcile else replace(known[name], reconciliation=None)
+        for name, route in (binding.webhooks or {}).items()
+    }
 
 
 def _effective_origin(place: Place, pack: Pack, binding: Binding, origins: OriginPolicy) -> str:

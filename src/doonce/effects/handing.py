@@ -43,9 +43,9 @@ from doonce.db.transaction import Txn
 from doonce.effects.telling import Inbox, again, needless, poisoned, push, told
 from doonce.events import objects
 from doonce.events import store as events
+from doonce.events.making import content_place
 from doonce.events.mapping import fields_of, told_of
 from doonce.events.objects import ObjectRead, object_place
-from doonce.events.service import content_place
 from doonce.events.store import StoredEvent
 from doonce.http import Client
 from doonce.links import store as links

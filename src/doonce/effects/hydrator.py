@@ -43,10 +43,10 @@ from doonce.effects.finish import Finished
 from doonce.effects.hydration import Hydrated, Reading, authority, finish_hydrations
 from doonce.effects.model import AttemptKind, AttemptState, Ending, NextStep, Terms
 from doonce.effects.reads import VANISHED, PrepareRead, prepare_reads
+from doonce.events.making import content_place
 from doonce.events.mapping import Told, told_of
 from doonce.events.model import handed_to
 from doonce.events.objects import ObjectRead, object_place
-from doonce.events.service import content_place
 from doonce.events.store import StoredEvent
 from doonce.http import Replied, Sent
 from doonce.ingress.receipts import Sealed

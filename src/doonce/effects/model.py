@@ -36,6 +36,7 @@ class AttemptKind(str, Enum):
     EFFECT = "effect"
     PROBE = "probe"
     HYDRATION = "hydration"
+    PAGE = "page"
 
 
 class EvidenceKind(str, Enum):

@@ -16,6 +16,7 @@ class Family(str, Enum):
     HYDRATE = "hydrate"
     HANDLER = "handler"
     PUSH = "push"
+    CATCH_UP = "catch_up"
 
 
 class OwnershipState(str, Enum):

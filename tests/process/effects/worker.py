@@ -62,6 +62,7 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
             events=family,
             hydrations=family,
             pushes=family,
+            catch_ups=family,
             ingress=IngressSettings(tally_seconds=0.05),
             dispatch=DispatchSettings(margin_us=settings.margin_us, evidence_pause_seconds=0.05),
             reconcile=ReconcileSettings(again_us=100_000, again_cap_us=500_000),

@@ -24,6 +24,8 @@ RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations", 
 
 READER_OPERATIONS = ("claim_hydrations", "prepare_reads", "mark", "finish_hydrations")
 """The durable commits between an event and its object at the door of the application."""
+CATCH_UP_OPERATIONS = ("start_catch_up", "claim_catch_ups", "begin_pass", "turn_page")
+"""The durable commits between a gap and its end, beside those of every call."""
 
 HANDLER = ("handler.inside", "handler.before_commit", "handler.after_commit")
 """Inside a handler of the embedding application, around the commit of its own transaction."""
@@ -34,7 +36,7 @@ EMBEDDED_OPERATIONS = ("finish_derivations", "claim_handings", "settle")
 OPERATOR_OPERATIONS = frozenset(
     {
         "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "issue",
-        "publish", "reconnect", "release", "replace", "replay", "revoke", "rotate",
+        "open_gap", "publish", "reconnect", "release", "replace", "replay", "revoke", "rotate",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""

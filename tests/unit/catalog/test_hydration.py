@@ -131,8 +131,7 @@ def test_a_read_of_mapped_fields_needs_some() -> None:
 
 def test_the_read_is_in_the_view_though_the_binding_does_not_offer_it() -> None:
     binding = changed(BINDING, '["item.change", "item.create"]', "[]")
-    pack = changed(PACK, 'reconciliation = "item.read"\n', "")
-    opened = view(binding=binding, pack=pack)
+    opened = view(binding=binding)
     assert [*opened.operations] == ["item.read"]
     assert not opened.document.offered
 

@@ -12,7 +12,7 @@ ROUTE = ("acme", "main", "shop.events", "batch")
 
 
 def route(*handle: str, push: str | None = None, hydrate: tuple[str, ...] = ()) -> Route:
-    return Route(url=None, accepts_loss=None, handle=handle, push=push, hydrate=hydrate)
+    return Route(url=None, accepts_loss=None, reconcile=True, handle=handle, push=push, hydrate=hydrate)
 
 
 def object_of(content: JsonValue, *places: str) -> tuple[str, ...] | None:
