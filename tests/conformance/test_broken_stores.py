@@ -69,7 +69,7 @@ MUTANTS = [
         ("no-answer", "kill-after-mark", "kill-after-answer"), id="an unknown write is tried again",
     ),
     pytest.param(
-        "effects/caller.py", "self._observer.call_took(call.command.operation,",
+        "effects/caller.py", "self._observer.call_took(call.operation,",
         "self._observer.call_took(call.request.body.decode(),", ("no-leaks",), id="a payload is a metric's label",
     ),
 ]  # fmt: skip

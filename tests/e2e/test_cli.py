@@ -98,6 +98,7 @@ def test_from_nothing_to_a_story(doonce: Doonce, published: dict[str, Any]) -> N
         "event",
         "handler",
         "push",
+        "catch_up",
     ]
     assert doonce("status") == 0
     assert "no outcome is unknown" in doonce.out

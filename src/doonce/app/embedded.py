@@ -25,6 +25,8 @@ from doonce.app.engine import Engine
 from doonce.app.handlers import EventHandler, LocalHandlers, pack_of, routed_here, unrouted
 from doonce.app.installing import BindingSource, Installed
 from doonce.app.opening import open_engine
+from doonce.app.operate.gap_model import GapView
+from doonce.app.operate.gaps import Reconcile
 from doonce.app.operate.model import CommandView, Decision, Pruned, Timeline
 from doonce.app.operate.service import Operator
 from doonce.app.proof import migrate_if_allowed, prove
@@ -38,6 +40,7 @@ from doonce.base.limits import LIMITS
 from doonce.base.secrets import Secret
 from doonce.catalog.compile import BindingView
 from doonce.commands.model import CommandState
+from doonce.ingress.gaps import CloseGap
 from doonce.links.model import RemoteLink
 from doonce.runtime.events import Event
 from doonce.runtime.handoffs import EmbeddedHandoffs
@@ -220,6 +223,18 @@ class Doonce:
         """Move all ended work whose time is over into history now, or say what would go. Nothing is lost by it."""
         return await self._operator().prune(dry_run=dry_run)
 
+    async def gaps(self) -> tuple[GapView, ...]:
+        """Open gaps of deliveries, the oldest first, with how far each has been read; bounded."""
+        return await self._operator().gaps()
+
+    async def reconcile_gap(self, asked: Reconcile) -> GapView:
+        """Have the provider read for an open gap once more, or for a time; see `Operator.reconcile_gap`."""
+        return await self._operator().reconcile_gap(asked)
+
+    async def close_gap(self, asked: CloseGap) -> GapView:
+        """Record that the losses of a gap were looked into; raises `Stale` when there are more by now."""
+        return await self._operator().close_gap(asked)
+
     def _operator(self) -> Operator:
         return Operator(self.engine)
 
@@ -368,4 +383,4 @@ def _outcome(view: CommandView) -> Outcome:
     )
 
 
-__all__ = ["CommandId", "Doonce", "Event", "Installation", "Outcome"]
+__all__ = ["CloseGap", "CommandId", "Doonce", "Event", "Installation", "Outcome", "Reconcile"]

@@ -22,8 +22,12 @@ from doonce.db.database import Database
 from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
 from doonce.effects.caller import Caller, DispatchSettings
+from doonce.effects.catch_up_reader import CatchUpReader
+from doonce.effects.catching_up import CatchingUp, claim_catch_ups
 from doonce.effects.completions import Completer, Completion, CompletionSettings, claim_completions
 from doonce.effects.handing import Hand, Hander, Handing, HandlerSettings, Pusher, claim_handings
+from doonce.effects.hydration import Reading, claim_hydrations
+from doonce.effects.hydrator import HydrationSettings, Hydrator
 from doonce.effects.model import Question, Start
 from doonce.effects.outbound import ClientSettings, EgressPolicy, Outbound
 from doonce.effects.reconcile import claim_questions
@@ -33,6 +37,7 @@ from doonce.effects.store import PrepareRequest, claim_and_prepare
 from doonce.effects.telling import Inbox
 from doonce.events.service import Deriver, rewrap_events
 from doonce.events.store import Unread, claim_unread
+from doonce.ingress.catch_up_service import CatchUps
 from doonce.ingress.service import Ingress, IngressSettings
 from doonce.ownership.model import Family
 from doonce.principals.service import Principals
@@ -53,7 +58,7 @@ class EngineSettings:
     """How one process works. Every field is a line in docs/settings.md.
 
     `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7); and
-    bodies whose time is over.
+    bodies whose time is over, and open gaps that nobody reads yet.
     `stop_seconds`: how long a graceful stop waits for what runs.
     """
 
@@ -62,12 +67,15 @@ class EngineSettings:
     reconciles: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     completions: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     events: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    hydrations: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=16))
     handlers: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     pushes: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
+    catch_ups: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=8))
     ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
+    hydration: HydrationSettings = field(default_factory=HydrationSettings)
     handler: HandlerSettings = field(default_factory=HandlerSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
@@ -107,6 +115,7 @@ class Engine:
         self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
         self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
         self.retention = Retention(database, settings.deployment, settings.retention, self.metrics)
+        self.catch_ups = CatchUps(database, self.views)
         self._vault = vault
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
@@ -138,8 +147,10 @@ class Engine:
             Family.RECONCILE: self._reconcile_worker,
             Family.COMPLETION: self._completion_worker,
             Family.EVENT: self._event_worker,
+            Family.HYDRATE: self._hydrate_worker,
             Family.HANDLER: self._handler_worker,
             Family.PUSH: self._push_worker,
+            Family.CATCH_UP: self._catch_up_worker,
         }
         for family in families:
             worker = makers[family]()
@@ -258,6 +269,27 @@ class Engine:
             self.settings.events,
         )
 
+    def _hydrate_worker(self) -> Worker[Reading]:
+        hydrator = Hydrator(
+            self.database,
+            self.views,
+            self._vault,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+            self.settings.hydration,
+        )
+        return self._worker(
+            FamilyWork(
+                Family.HYDRATE.value,
+                _as_it_is,
+                claim_hydrations,
+                lambda reading: reading.claimed,
+                hydrator.run,
+            ),
+            self.settings.hydrations,
+        )
+
     def _handler_worker(self) -> Worker[Handing]:
         local = self._local
 
@@ -270,6 +302,23 @@ class Engine:
     def _push_worker(self) -> Worker[Handing]:
         pusher = Pusher(self._outbound.inboxes, self._inboxes, self.settings.handler)
         return self._hander(Family.PUSH, pusher.hand, self.settings.pushes, self._may_claim)
+
+    def _catch_up_worker(self) -> Worker[CatchingUp]:
+        reader = CatchUpReader(
+            self.database,
+            self.views,
+            self._vault,
+            self.principals,
+            self._caller(),
+            self.settings.deployment,
+            self.metrics,
+        )
+        return self._worker(
+            FamilyWork(
+                Family.CATCH_UP.value, _as_it_is, claim_catch_ups, lambda unit: unit.claimed, reader.run
+            ),
+            self.settings.catch_ups,
+        )
 
     def _hander(
         self, family: Family, hand: Hand, settings: WorkerSettings, may_claim: Callable[[], bool]
@@ -318,6 +367,7 @@ class Engine:
             try:
                 after = await self.database.transact(work.sweep, after, self.settings.sweep_rows)
                 await self._erase_bodies()
+                await self.catch_ups.attend()
             except (DoonceError, DatabaseFault) as error:
                 log.warning("the sweep failed", error=str(error))
 

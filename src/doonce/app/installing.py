@@ -14,6 +14,7 @@ from doonce.base.secrets import Secret
 from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import BindingView, OriginPolicy, compile_view
 from doonce.catalog.files import PACK_FILE, load_binding, load_pack
+from doonce.catalog.model import AuthScheme
 from doonce.commands.service import link_kind
 from doonce.db.transaction import Txn
 from doonce.links import store as links
@@ -79,10 +80,8 @@ async def connect(engine: Engine, view: BindingView, secret: Secret | None, *, r
     try:
         known = await engine.principals.find(document.org, document.installation, document.principal)
     except MissingOrDenied:
-        if secret is None and not document.offered:
-            secret = Secret(
-                new_token()
-            )  # a binding that only receives calls nobody: its principal's secret is not used
+        if secret is None and not _uses_secret(view):
+            secret = Secret(new_token())  # never sent: nobody is called, or nobody asks who calls
         if secret is None:
             raise Invalid(
                 f"the principal {document.principal!r} is not connected yet", hint="give its secret"
@@ -101,6 +100,14 @@ async def connect(engine: Engine, view: BindingView, secret: Secret | None, *, r
     if await engine.principals.secret(known.id, known.generation) != secret:
         await engine.principals.rotate(known, secret)
     return known
+
+
+def _uses_secret(view: BindingView) -> bool:
+    """Whether calls are made with the principal's secret: effects, or the reads that a webhook asks for."""
+    document = view.document
+    return bool(document.offered) or (
+        bool(document.operations) and document.auth.scheme is not AuthScheme.NONE
+    )
 
 
 async def adopt(engine: Engine, installed: Installed, kind: str, local: str, remote: str) -> RemoteLink:

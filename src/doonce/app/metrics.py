@@ -68,7 +68,9 @@ class Metrics:
             )
         )
         self._delivered, self._turned_away, self._events = _of_deliveries(self.registry)
+        self._hydrated = _of_hydrations(self.registry)
         self._refused = _of_connections(self.registry)
+        self._pages = _of_pages(self.registry)
         self._links = _of_links(self.registry)
         self.depth = Gauge(
             "doonce_work_waiting",
@@ -85,7 +87,7 @@ class Metrics:
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
-        self.gaps = _of_gaps(self.registry)
+        self.gaps, self.gaps_left = _of_gaps(self.registry)
         self._retired, self.overdue, self.walked = _of_retention(self.registry)
         self.ready = Gauge(
             "doonce_ready", "1 when this process is ready, 0 otherwise.", registry=self.registry
@@ -139,6 +141,14 @@ class Metrics:
         """Count an event that was told of."""
         self._events.labels(fate).inc()
 
+    def hydrated(self, fate: str) -> None:
+        """Count a whole object that was read for an event, or given up."""
+        self._hydrated.labels(fate).inc()
+
+    def page(self, fate: str) -> None:
+        """Count a page of a catch-up: read, to be asked for again, or its catch-up's last because that is dead."""
+        self._pages.labels(fate).inc()
+
     def refused(self, reason: str) -> None:
         """Count a connection that never became a request."""
         self._refused.labels(reason).inc()
@@ -152,10 +162,25 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def _of_gaps(registry: CollectorRegistry) -> Gauge:
-    return Gauge(
+def _of_gaps(registry: CollectorRegistry) -> tuple[Gauge, Gauge]:
+    gaps = Gauge(
         "doonce_open_gaps",
-        "Routes whose deliveries may have been lost for good, until somebody looked.",
+        "Routes whose deliveries may have been lost for good, until it was read or somebody looked.",
+        registry=registry,
+    )
+    left = Gauge(
+        "doonce_gaps_for_operators",
+        "Open gaps that nothing reads: no reconciliation is declared, or the catch-up is dead.",
+        registry=registry,
+    )
+    return gaps, left
+
+
+def _of_pages(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_catch_up_pages_total",
+        "Pages that catch-ups asked providers for, by what became of them.",
+        ["fate"],
         registry=registry,
     )
 
@@ -185,6 +210,15 @@ def _of_connections(registry: CollectorRegistry) -> Counter:
         "doonce_http_refused_total",
         "Connections ended before they became a request, by reason.",
         ["reason"],
+        registry=registry,
+    )
+
+
+def _of_hydrations(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "doonce_hydrations_total",
+        "Events whose whole object was asked for: it was read, the provider had none, or the reading is dead.",
+        ["fate"],
         registry=registry,
     )
 
@@ -220,7 +254,7 @@ def _of_deliveries(registry: CollectorRegistry) -> tuple[Counter, Counter, Count
     )
     events = Counter(
         "doonce_events_total",
-        "Events that deliveries told of: the family that hands them over, nobody's by their binding, or known already.",
+        "Events that deliveries told of: the family whose work they are first, nobody's by their binding, or known.",
         ["fate"],
         registry=registry,
     )

@@ -36,8 +36,8 @@ log: Final = structlog.get_logger("doonce.serve")
 
 FAMILIES: Final = {
     Role.API: (),
-    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT, Family.PUSH),
-    Role.RECONCILER: (Family.RECONCILE,),
+    Role.WORKER: (Family.EFFECT, Family.COMPLETION, Family.EVENT, Family.HYDRATE, Family.PUSH),
+    Role.RECONCILER: (Family.RECONCILE, Family.CATCH_UP),
     Role.INGRESS: (),
 }
 HEAD_BYTES_MAX: Final = 16_384

@@ -25,6 +25,7 @@ from doonce.db.sqlite import SqliteSettings
 from doonce.effects.caller import DispatchSettings
 from doonce.effects.completions import CompletionSettings
 from doonce.effects.handing import HandlerSettings
+from doonce.effects.hydrator import HydrationSettings
 from doonce.effects.outbound import PRIVATE_ALLOWED, ClientSettings, EgressPolicy
 from doonce.effects.reconciler import ReconcileSettings
 from doonce.effects.telling import Inbox
@@ -141,12 +142,15 @@ class Settings(Part, frozen=True, kw_only=True):
     reconciles: WorkerSettings = WorkerSettings(concurrency=16)
     completions: WorkerSettings = WorkerSettings(concurrency=32)
     events: WorkerSettings = WorkerSettings(concurrency=32)
+    hydrations: WorkerSettings = WorkerSettings(concurrency=16)
     handlers: WorkerSettings = WorkerSettings(concurrency=32)
     pushes: WorkerSettings = WorkerSettings(concurrency=32)
+    catch_ups: WorkerSettings = WorkerSettings(concurrency=8)
     ingress: IngressSettings = IngressSettings()
     dispatch: DispatchSettings = DispatchSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
     completion: CompletionSettings = CompletionSettings()
+    hydration: HydrationSettings = HydrationSettings()
     handler: HandlerSettings = HandlerSettings()
     retention: RetentionSettings = RetentionSettings()
     client: ClientSettings = ClientSettings()
@@ -187,12 +191,15 @@ class Settings(Part, frozen=True, kw_only=True):
             reconciles=self.reconciles,
             completions=self.completions,
             events=self.events,
+            hydrations=self.hydrations,
             handlers=self.handlers,
             pushes=self.pushes,
+            catch_ups=self.catch_ups,
             ingress=self.ingress,
             dispatch=self.dispatch,
             reconcile=self.reconcile,
             completion=self.completion,
+            hydration=self.hydration,
             handler=self.handler,
             retention=self.retention,
             client=self.client,

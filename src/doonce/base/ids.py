@@ -25,6 +25,8 @@ IdKind: TypeAlias = Literal[
     "evt",  # event
     "ing",  # receipt of a provider's delivery
     "whs",  # secret of a webhook's route
+    "ctu",  # catch-up: reading a gap from its provider
+    "pag",  # page of a provider's answers that a catch-up has read
 ]
 
 ID_KINDS: Final[frozenset[str]] = frozenset(get_args(IdKind))

@@ -55,8 +55,10 @@ def _read_route(table: Table) -> Route:
     route = Route(
         url=table.optional_text("url", wanted='"https://hooks.example.com/path"'),
         accepts_loss=table.optional_text("accepts_loss", bytes_max=LIMITS.reason_bytes_max),
+        reconcile=table.boolean("reconcile", default=True),
         handle=table.texts("handle", default=()),
         push=table.optional_text("push", pattern=NAME, wanted='"the-name-of-a-configured-url"'),
+        hydrate=table.texts("hydrate", default=()),
     )
     table.close()
     return route

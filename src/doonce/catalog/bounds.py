@@ -48,3 +48,12 @@ WEBHOOK_BODY_BYTES_DEFAULT: Final = 262_144
 
 STAMP_TOLERANCE_US_MAX: Final = 24 * 3_600 * SECOND_US
 """How old a signed delivery may be; beyond a day a timestamp keeps no replay out."""
+
+OVERLAP_US_MAX: Final = 7 * 24 * 3_600 * SECOND_US
+"""How much wider than a loss its window is read; a week covers whatever a provider is late by."""
+
+PAGES_MAX: Final = 10_000
+"""Pages of one read of a window; a list of a hundred events a page then holds a million."""
+
+PAGES_DEFAULT: Final = 1_000
+"""The same where the pack is silent."""

@@ -12,6 +12,7 @@ from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.bounds import OPERATIONS_MAX
 from doonce.catalog.closure_answers import check_answers
+from doonce.catalog.closure_hydration import check_hydrated
 from doonce.catalog.closure_probe import check_probe
 from doonce.catalog.closure_request import check_request
 from doonce.catalog.closure_webhook import check_routes, check_webhooks
@@ -47,7 +48,7 @@ def check_pack(place: Place, pack: Pack) -> None:
         raise place.fault("operations", f"a pack has 1 to {OPERATIONS_MAX} operations, or webhooks alone")
     kinds = {name: parameter.kind for name, parameter in pack.parameters.items()}
     check_operations(place, pack.operations, kinds, pack.objects, pack.auth.header)
-    check_webhooks(place, webhooks, pack.operations, pack.objects)
+    check_webhooks(place, webhooks, pack.operations, pack.objects, kinds)
 
 
 def check_view(place: Place, view: ViewDocument) -> None:
@@ -61,13 +62,14 @@ def check_view(place: Place, view: ViewDocument) -> None:
         if name not in view.operations:
             raise place.fault("operations", f"there is no operation {name!r}", _choices(view.operations))
     check_operations(place, view.operations, view.parameter_kinds, view.objects, view.auth.header)
-    check_webhooks(place, webhooks, view.operations, view.objects)
+    check_webhooks(place, webhooks, view.operations, view.objects, view.parameter_kinds)
     check_routes(place, routes, webhooks)
     _check_parameters(place, view)
     for name, fields in view.fields.items():
         if name not in view.objects:
             raise place.inner("fields").fault(name, "the pack has no such object", _choices(view.objects))
         check_field_map(place.inner("fields").inner(name), fields, view.objects[name])
+    check_hydrated(place, view)
     for name in view.offered:
         _check_mapping(place, name, view.operations[name], view)
 

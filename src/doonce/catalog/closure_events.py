@@ -5,13 +5,20 @@ from collections.abc import Mapping
 from doonce.base.errors import Invalid
 from doonce.base.limits import LIMITS, check_text
 from doonce.base.patterns import is_pattern, overlap
+from doonce.catalog.closure_hydration import check_hydration
+from doonce.catalog.model import OperationContract
 from doonce.catalog.pointers import parse_pointer
 from doonce.catalog.reading import Place
 from doonce.catalog.webhooks import BodyFormat, EventRule, ObjectRule
 
 
-def check_event_objects(place: Place, rule: EventRule, objects: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise one `Invalid` for the first object that the pack does not have, or that two tables speak of."""
+def check_event_objects(
+    place: Place,
+    rule: EventRule,
+    objects: Mapping[str, tuple[str, ...]],
+    operations: Mapping[str, OperationContract],
+) -> None:
+    """Raise one `Invalid` for the first object that the pack lacks or cannot read, or that two tables speak of."""
     for name, told in rule.objects.items():
         inner = place.inner("objects").inner(name)
         if name not in objects:
@@ -21,6 +28,8 @@ def check_event_objects(place: Place, rule: EventRule, objects: Mapping[str, tup
             raise inner.fault("", "a raw body has no places", 'write format = "json", or remove it')
         _check_types(inner, told)
         _check_places(inner, told)
+        if told.hydrate is not None:
+            check_hydration(inner, name, told.hydrate, operations)
         for other, another in rule.objects.items():
             if other < name and any(overlap(a, b) for a in told.types for b in another.types):
                 raise inner.fault("types", f"an event could be about {other!r} as well", "keep them apart")

@@ -10,7 +10,8 @@ from doonce.base.patterns import is_pattern
 from doonce.catalog.bounds import WEBHOOKS_MAX
 from doonce.catalog.closure_answers import check_condition
 from doonce.catalog.closure_events import check_event_objects
-from doonce.catalog.model import OperationContract, ReplayKind
+from doonce.catalog.closure_reconciliation import check_reconciliation
+from doonce.catalog.model import OperationContract, ParameterKind
 from doonce.catalog.pointers import parse_pointer
 from doonce.catalog.reading import Place
 from doonce.catalog.signed_content import HEADER_NAME, Content, Source, parse_content
@@ -43,6 +44,7 @@ def check_webhooks(
     webhooks: Mapping[str, Webhook],
     operations: Mapping[str, OperationContract],
     objects: Mapping[str, tuple[str, ...]],
+    parameters: Mapping[str, ParameterKind],
 ) -> None:
     """Raise one `Invalid` for the first webhook that would believe what nothing proves, or that contradicts itself."""
     if len(webhooks) > WEBHOOKS_MAX:
@@ -50,11 +52,13 @@ def check_webhooks(
     for name, webhook in webhooks.items():
         inner = place.inner("webhooks").inner(name)
         _check_verifier(inner.inner("verifier"), webhook.verifier)
-        _check_delivery(inner, webhook, operations)
+        _check_delivery(inner, webhook)
         _check_events(inner.inner("events"), webhook)
-        check_event_objects(inner.inner("events"), webhook.events, objects)
+        check_event_objects(inner.inner("events"), webhook.events, objects, operations)
         if webhook.body_challenge is not None:
             _check_body_challenge(inner.inner("challenge"), webhook.body_challenge)
+        if webhook.reconciliation is not None:
+            check_reconciliation(inner, webhook, webhook.reconciliation, operations, parameters)
 
 
 def check_routes(place: Place, routes: Mapping[str, Route], webhooks: Mapping[str, Webhook]) -> None:
@@ -94,8 +98,9 @@ def _check_handled(place: Place, route: Route) -> None:
             )
     if len({*route.handle}) != len(route.handle):
         raise place.fault("handle", "names a type twice", "write each once")
-    if route.push is not None and not route.handle:
-        raise place.fault("push", "no event is handed over", 'write handle = ["*"], or remove it')
+    for field, given in (("push", route.push), ("hydrate", route.hydrate)):
+        if given and not route.handle:
+            raise place.fault(field, "no event is handed over", 'write handle = ["*"], or remove it')
 
 
 def _loses(webhook: Webhook) -> bool:
@@ -171,7 +176,7 @@ def _check_header_part(place: Place, part: HeaderPart) -> None:
         raise place.fault("prefix", "holds the separator, so no item can begin with it", "choose another")
 
 
-def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, OperationContract]) -> None:
+def _check_delivery(place: Place, webhook: Webhook) -> None:
     answers = webhook.answers
     if answers.overload_status not in (429, *range(500, 600)):
         raise place.inner("answer").fault("overload_status", "does not say to send again", "write 503 or 429")
@@ -185,19 +190,6 @@ def _check_delivery(place: Place, webhook: Webhook, operations: Mapping[str, Ope
         )
     if webhook.delivery_id is not None and HEADER_NAME.fullmatch(webhook.delivery_id) is None:
         raise place.fault("delivery_id", f"{webhook.delivery_id!r} is not a header's name in lower case")
-    if webhook.reconciliation is None:
-        return
-    read = operations.get(webhook.reconciliation)
-    if read is None:
-        raise place.fault(
-            "reconciliation",
-            f"there is no operation {webhook.reconciliation!r}",
-            "name a GET operation of this pack",
-        )
-    if read.replay.kind is not ReplayKind.READ:
-        raise place.fault(
-            "reconciliation", f"{webhook.reconciliation!r} is not a read", "name a GET operation"
-        )
 
 
 def _check_events(place: Place, webhook: Webhook) -> None:

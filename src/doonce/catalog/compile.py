@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from doonce.base.digests import digest_document
 from doonce.base.errors import Invalid
@@ -97,8 +98,8 @@ def compile_view(
 ) -> BindingView:
     """Return the view of `binding` over `pack`; equal inputs give equal bytes and one digest.
 
-    Only the operations that the binding offers, and the reads that they probe with, are in it. Raises one
-    `Invalid` that names the binding's file, table and field for whatever does not fit the pack.
+    Only the operations that the binding offers are in it, the reads that they probe with, and those that its webhooks
+    may need. Raises one `Invalid` that names the binding's file, table and field for whatever does not fit the pack.
     """
     place = Place(file)
     if binding.pack != f"{pack.name}@{pack.version}":
@@ -113,7 +114,7 @@ def compile_view(
     probes = {
         contract.probe.operation for name in binding.operations if (contract := pack.operations[name]).probe
     }
-    found_by = {webhook.reconciliation for webhook in webhooks.values() if webhook.reconciliation is not None}
+    reads = {name for webhook in webhooks.values() for name in webhook.reads}
     document = ViewDocument(
         format=VIEW_FORMAT_WITH_ROUTES if webhooks else VIEW_FORMAT,
         org=binding.org,
@@ -128,7 +129,7 @@ def compile_view(
         parameter_kinds={name: parameter.kind for name, parameter in pack.parameters.items()},
         objects=pack.objects,
         offered=binding.operations,
-        operations={name: pack.operations[name] for name in {*binding.operations, *probes, *found_by}},
+        operations={name: pack.operations[name] for name in {*binding.operations, *probes, *reads}},
         fields=binding.fields,
         policies=binding.policies,
         webhooks=webhooks or UNSET,
@@ -183,7 +184,10 @@ def _received(place: Place, pack: Pack, binding: Binding) -> dict[str, Webhook]:
         if name not in known:
             hint = f"write one of {', '.join(sorted(known))}" if known else "remove it"
             raise place.fault("webhooks", f"the pack has no webhook {name!r}", hint)
-    return {name: known[name] for name in binding.webhooks or {}}
+    return {
+        name: known[name] if route.reconcile else replace(known[name], reconciliation=None)
+        for name, route in (binding.webhooks or {}).items()
+    }
 
 
 def _effective_origin(place: Place, pack: Pack, binding: Binding, origins: OriginPolicy) -> str:

@@ -109,7 +109,7 @@ def read_probe(table: Table) -> Probe:
     probe = Probe(
         operation=table.text("operation", pattern=NAME, wanted='"the name of a GET operation"'),
         compare=tuple(_read_compare(inner) for inner in table.tables("compare")),
-        missing_statuses=tuple(_missing_status(table, value) for value in table.array("missing_status")),
+        missing_statuses=read_missing_statuses(table),
         missing=table.choice("missing", Verdict, default=Verdict.CANNOT_TELL),
         mismatch=mismatch,
         mismatch_when_refused=table.choice("mismatch_when_refused", Verdict, default=mismatch),
@@ -125,6 +125,11 @@ def read_probe(table: Table) -> Probe:
 
 def _lower(name: str | None) -> str | None:
     return None if name is None else name.lower()
+
+
+def read_missing_statuses(table: Table) -> tuple[int, ...]:
+    """Return the statuses that say that what was asked for is not there."""
+    return tuple(_missing_status(table, value) for value in table.array("missing_status"))
 
 
 def _missing_status(table: Table, value: object) -> int:

@@ -4,13 +4,16 @@ import re
 from typing import Final
 
 from doonce.catalog.bounds import (
+    OVERLAP_US_MAX,
+    PAGES_DEFAULT,
+    PAGES_MAX,
     RESPONSE_DEADLINE_US_MAX,
     STAMP_TOLERANCE_US_MAX,
     SUMMARY_BYTES_MAX,
     WEBHOOK_BODY_BYTES_DEFAULT,
     WEBHOOK_BODY_BYTES_MAX,
 )
-from doonce.catalog.pack_answers import read_condition
+from doonce.catalog.pack_answers import read_condition, read_missing_statuses
 from doonce.catalog.reading import NAME, Table
 from doonce.catalog.webhooks import (
     Algorithm,
@@ -19,8 +22,11 @@ from doonce.catalog.webhooks import (
     BodyFormat,
     EventRule,
     HeaderPart,
+    Hydration,
     ObjectRule,
+    PageCursor,
     QueryChallenge,
+    Reconciliation,
     Redelivery,
     SecretForm,
     SignatureEncoding,
@@ -43,6 +49,7 @@ def read_webhook(table: Table) -> Webhook:
     answer = table.optional_table("answer")
     body_challenge = table.optional_table("challenge")
     query_challenge = table.optional_table("query_challenge")
+    reconciliation = table.optional_table("reconciliation")
     webhook = Webhook(
         summary=table.text("summary", wanted='"one line for people"', bytes_max=SUMMARY_BYTES_MAX),
         body_bytes_max=table.integer(
@@ -57,9 +64,7 @@ def read_webhook(table: Table) -> Webhook:
         delivery_id=_lower(table.optional_text("delivery_id", pattern=_HEADER, wanted='"Delivery-Id"')),
         redelivery=table.choice("redelivery", Redelivery),
         redelivery_window_us=table.optional_duration_us("redelivery_window"),
-        reconciliation=table.optional_text(
-            "reconciliation", pattern=NAME, wanted='"the name of a GET operation"'
-        ),
+        reconciliation=None if reconciliation is None else _read_reconciliation(reconciliation),
     )
     table.close()
     return webhook
@@ -81,6 +86,7 @@ def _read_events(table: Table) -> EventRule:
 
 
 def _read_object(table: Table) -> ObjectRule:
+    hydrate = table.optional_table("hydrate")
     rule = ObjectRule(
         types=table.texts("types"),
         remote_id=table.text("remote_id", wanted='"/id"'),
@@ -88,9 +94,20 @@ def _read_object(table: Table) -> ObjectRule:
         field_name=table.optional_text("field_name", wanted='"/name"'),
         field_value=table.optional_text("field_value", wanted='"/value"'),
         deletes=table.texts("deletes", default=()),
+        hydrate=None if hydrate is None else _read_hydration(hydrate),
     )
     table.close()
     return rule
+
+
+def _read_hydration(table: Table) -> Hydration:
+    hydration = Hydration(
+        operation=table.text("operation", pattern=NAME, wanted='"the name of a GET operation"'),
+        fields=str(table.scalar("fields")) if table.has("fields") else "",
+        missing_statuses=read_missing_statuses(table),
+    )
+    table.close()
+    return hydration
 
 
 def _read_answers(table: Table) -> Answers:
@@ -162,6 +179,38 @@ def _read_query_challenge(table: Table) -> QueryChallenge:
     challenge = QueryChallenge(when=table.text_map("when"), echo=table.text("echo"))
     table.close()
     return challenge
+
+
+def _read_reconciliation(table: Table) -> Reconciliation:
+    cursor, more = table.optional_table("cursor"), table.optional_table("more")
+    reconciliation = Reconciliation(
+        operation=table.text("operation", pattern=NAME, wanted='"the name of a GET operation"'),
+        query=table.text_map("query"),
+        time_format=table.choice("time_format", StampFormat),
+        before_us=table.duration_us("before", most_us=OVERLAP_US_MAX),
+        after_us=table.duration_us("after", most_us=OVERLAP_US_MAX),
+        items=str(table.scalar("items")),
+        cursor=None if cursor is None else _read_cursor(cursor),
+        more=None if more is None else read_condition(more),
+        newest_first=table.boolean("newest_first", default=False),
+        pages_max=table.integer("pages_max", least=1, most=PAGES_MAX, default=PAGES_DEFAULT),
+        type=table.optional_text("type", wanted='"/type"'),
+        identity=table.texts("identity", default=()),
+        object_id=table.texts("object_id", default=()),
+    )
+    table.close()
+    return reconciliation
+
+
+def _read_cursor(table: Table) -> PageCursor:
+    header = table.optional_text("header", pattern=_HEADER, wanted='"X-Next-Page"')
+    cursor = PageCursor(
+        json=table.optional_text("json", wanted='"/next"'),
+        header=_lower(header),
+        last_item=table.optional_text("last_item", wanted='"/id"'),
+    )
+    table.close()
+    return cursor
 
 
 def _lower(name: str | None) -> str | None:

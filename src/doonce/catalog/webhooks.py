@@ -118,15 +118,19 @@ class Route(Part, frozen=True, kw_only=True):
 
     `url` is the public address as the provider knows it, where that is signed. `accepts_loss` says why nobody looks
     for lost deliveries, where the provider sends each once and the pack knows no reconciliation (PROTOCOL I4).
-    `handle` are the types of events that are handed to the application, `*` at an end standing for any ending; an event
-    of no such type is kept and handed to nobody. `push` names the configured address that they are pushed to; without
-    it the process that embeds doonce runs their handlers.
+    `reconcile` says whether the pack's reconciliation is run here, where it knows one. `handle` are the types of events
+    that are handed to the application, `*` at an end standing for any ending; an event of no such type is kept and
+    handed to nobody. `push` names the configured address that they are pushed to; without it the process that embeds
+    doonce runs their handlers. `hydrate` are the pack's objects that are read as a whole before an event about one is
+    handed over.
     """
 
     url: str | None
     accepts_loss: str | None
+    reconcile: bool
     handle: tuple[str, ...]
     push: str | None
+    hydrate: tuple[str, ...]
 
 
 class Redelivery(str, Enum):
@@ -143,12 +147,24 @@ class BodyFormat(str, Enum):
     RAW = "raw"
 
 
+class Hydration(Part, frozen=True, kw_only=True):
+    """How the whole object that an event is about is read, by its remote id.
+
+    `operation` is a read of this pack. In its answer, `fields` is the place of an object whose names are the provider's
+    fields. An answer with one of `missing_statuses` says that there is no such object, or none any more.
+    """
+
+    operation: str
+    fields: str
+    missing_statuses: tuple[int, ...]
+
+
 class ObjectRule(Part, frozen=True, kw_only=True):
     """What events of some types say about one kind of the pack's objects. Places are RFC 6901 pointers in an event.
 
     `remote_id` is the provider's id. `fields` is the place of an object whose names are the provider's fields; or
     `field_name` and `field_value` are the places of one field's name and value. `deletes` are those types that say that
-    the object is gone.
+    the object is gone. `hydrate` is the read of the whole of it, None where the pack knows none.
     """
 
     types: tuple[str, ...]
@@ -157,6 +173,7 @@ class ObjectRule(Part, frozen=True, kw_only=True):
     field_name: str | None
     field_value: str | None
     deletes: tuple[str, ...]
+    hydrate: Hydration | None
 
 
 class EventRule(Part, frozen=True, kw_only=True):
@@ -191,12 +208,44 @@ class Answers(Part, frozen=True, kw_only=True):
     retry_after_seconds: int | None
 
 
+class PageCursor(Part, frozen=True, kw_only=True):
+    """Where an answer has what names its next page: a JSON place, a header, or a place in its last item. One is set."""
+
+    json: str | None
+    header: str | None
+    last_item: str | None
+
+
+class Reconciliation(Part, frozen=True, kw_only=True):
+    """The read that finds the events of a time, page by page: what lost deliveries would have told (PROTOCOL I4).
+
+    `query` are parameters beside the operation's own, with `{since}`, `{until}` and `{cursor}`; those with a cursor are
+    left out for the first page. The window is wider than the loss by `before_us` and `after_us`. `items` is the list of
+    events in an answer. `cursor` leads to the next page; without `more` its absence is the end, with `more` the end is
+    where that does not hold. `newest_first`: the provider lists them so. In an item, `type`, `identity` and `object_id`
+    are where the webhook's own event rule has them, unless they are set.
+    """
+
+    operation: str
+    query: dict[str, str]
+    time_format: StampFormat
+    before_us: int
+    after_us: int
+    items: str
+    cursor: PageCursor | None
+    more: Condition | None
+    newest_first: bool
+    pages_max: int
+    type: str | None
+    identity: tuple[str, ...]
+    object_id: tuple[str, ...]
+
+
 class Webhook(Part, frozen=True, kw_only=True):
     """Everything that is known about one kind of delivery of a provider.
 
-    `delivery_id` is the header that names a delivery, the same on each redelivery (PROTOCOL I1). `reconciliation` is
-    the read that finds what a lost delivery would have told (I4). The provider counts a delivery as failed that has no
-    answer within `response_deadline_us`.
+    `delivery_id` is the header that names a delivery, the same on each redelivery (PROTOCOL I1). The provider counts a
+    delivery as failed that has no answer within `response_deadline_us`.
     """
 
     summary: str
@@ -210,4 +259,10 @@ class Webhook(Part, frozen=True, kw_only=True):
     delivery_id: str | None
     redelivery: Redelivery
     redelivery_window_us: int | None
-    reconciliation: str | None
+    reconciliation: Reconciliation | None
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The pack's reads that something of this webhook names; a binding need not offer them."""
+        whole = [told.hydrate.operation for told in self.events.objects.values() if told.hydrate is not None]
+        return frozenset(whole if self.reconciliation is None else [*whole, self.reconciliation.operation])

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from doonce.catalog.model import Outcome
-from doonce.commands.model import Command
+from doonce.commands.model import Pins
 from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, certify, clock, fetch, fetch_then_clock
@@ -133,8 +133,9 @@ def attempt_row(
     kind: AttemptKind,
     number: int,
     claimed: Claimed,
-    command: Command,
+    pins: Pins,
     operation: str,
+    request_digest: str,
     now_us: int,
 ) -> tuple[Any, ...]:
     """The row of a new `prepared` attempt; `number` are its subject's earlier ones, all of which have ended."""
@@ -143,8 +144,8 @@ def attempt_row(
         "id": attempt_id, "kind": kind.value, "subject_id": claimed.item.subject_id, "number": number,
         "work_id": claimed.item.id,
         "operation": operation, "state": AttemptState.PREPARED.value, "reason": "", "token": claimed.token,
-        "epoch": claimed.epoch, "generation": command.pins.generation, "link_version": command.pins.link_version,
-        "request_digest": command.request.body_digest, "prepared_at": now_us, "effect_free": 0,
+        "epoch": claimed.epoch, "generation": pins.generation, "link_version": pins.link_version,
+        "request_digest": request_digest, "prepared_at": now_us, "effect_free": 0,
         "evidence_version": 0,
     }  # fmt: skip
     return tuple(values[name] for name in ATTEMPT_COLUMNS)

@@ -1,4 +1,4 @@
-"""One journaled call: connect, mark, send on that connection only, and an honest answer. Shared by effects and probes.
+"""One journaled call: connect, mark, send on that connection only, and an honest answer. Shared by effects and reads.
 
 The mark is durable before the first byte can leave, and its deadlines count from before its transaction began
 (PROTOCOL D1–D3, C4).
@@ -28,7 +28,7 @@ from doonce.catalog.classify import (
 from doonce.catalog.compile import BindingView
 from doonce.catalog.exchange import Classified, FrozenRequest, Response
 from doonce.catalog.model import OperationContract, Outcome, ReplayKind
-from doonce.commands.model import Command
+from doonce.commands.model import Command, Pins
 from doonce.db.clock import boottime_ns
 from doonce.db.committer import Committer
 from doonce.db.database import Database
@@ -77,16 +77,24 @@ class DispatchSettings(Record, frozen=True):
 
 
 class Call(Record, frozen=True):
-    """One call to make: an effect, or a probe for one. `started_ns` is set when its mark begins."""
+    """One call to make for a claimed item, whose `prepared` attempt is there: an effect, or a read.
+
+    `pins`: under whose authority; the mark rechecks each (PROTOCOL D2). `operation`: what is called, by its name in the
+    view.
+    """
 
     claimed: Claimed
-    command: Command
     attempt_id: str
+    pins: Pins
     view: BindingView
-    contract: OperationContract
+    operation: str
     request: FrozenRequest
-    lineage: Lineage | None
-    settle_us: int
+    lineage: Lineage | None = None
+
+    @property
+    def contract(self) -> OperationContract:
+        """What the pack says of the operation."""
+        return self.view.operations[self.operation].contract
 
 
 @dataclass(slots=True)
@@ -99,7 +107,7 @@ class CallLog:
 
 
 class Caller:
-    """Makes one journaled call: connect, mark, send, and an honest answer. Shared by effects and probes."""
+    """Makes one journaled call: connect, mark, send, and an honest answer. Shared by effects and reads."""
 
     def __init__(
         self,
@@ -125,9 +133,9 @@ class Caller:
             database, store.append_evidence, key=lambda row: row.attempt_id, observer=observer
         )
 
-    async def secret(self, command: Command, view: BindingView) -> dict[str, Secret]:
+    async def secret(self, pins: Pins, view: BindingView) -> dict[str, Secret]:
         """The headers that carry the pinned generation's secret; raises `Stale` when that generation has ended."""
-        secret = await self._principals.secret(command.pins.principal_id, command.pins.generation)
+        secret = await self._principals.secret(pins.principal_id, pins.generation)
         return secret_headers(view.auth, secret)
 
     async def make(self, call: Call, secrets: dict[str, Secret], note: CallLog) -> Sent:
@@ -157,7 +165,7 @@ class Caller:
             declared_origins=(call.request.origin,),
         )
         self._points.reach("call.answered")
-        self._observer.call_took(call.command.operation, (boottime_ns() - started_ns) / 1e9)
+        self._observer.call_took(call.operation, (boottime_ns() - started_ns) / 1e9)
         return sent
 
     async def _mark(self, call: Call, note: CallLog) -> Go | Stop:
@@ -171,15 +179,15 @@ class Caller:
                     deployment=self._deployment,
                     attempt_id=call.attempt_id,
                     nonce=new_token(),
-                    principal_id=call.command.pins.principal_id,
-                    generation=call.command.pins.generation,
-                    link_id=call.command.pins.link_id,
-                    link_version=call.command.pins.link_version,
+                    principal_id=call.pins.principal_id,
+                    generation=call.pins.generation,
+                    link_id=call.pins.link_id,
+                    link_version=call.pins.link_version,
                     request_digest=call.request.body_sha256,
                     lineage=call.lineage,
                     budget_us=contract.call_budget_us,
                     margin_us=self._settings.margin_us,
-                    settle_us=call.settle_us,
+                    settle_us=settle_us(contract),
                 )
             )
         except (DoonceError, DatabaseFault) as error:

@@ -120,7 +120,8 @@ def finish(rows: Sequence[Finish]) -> Txn[list[tuple[Finished, NextStep | None]]
             results.append((Finished.DONE, step))
             steps.append((row, step))
     if steps:
-        yield from fetch(END, ends=[_end_row(row, step) for row, step in steps], now_us=now_us)
+        ends = [end_row(row.attempt_id, row.claimed.token, step.outcome, row.ending) for row, step in steps]
+        yield from fetch(END, ends=ends, now_us=now_us)
         outcomes = yield from settle.apply(
             [_settlement(row, step) for row, step in steps], items, held, now_us
         )
@@ -154,11 +155,11 @@ def _link(rows: Sequence[Finish]) -> Txn[dict[str, Linking]]:
     return {creation.command.id: one for creation, one in zip(creations, found, strict=True)}
 
 
-def _end_row(row: Finish, step: NextStep) -> tuple[Any, ...]:
-    ending = row.ending
+def end_row(attempt_id: str, token: str, outcome: Outcome, ending: Ending) -> tuple[Any, ...]:
+    """A row of `END`: how an attempt ended, and under which claim that was said."""
     return (
-        row.attempt_id, step.outcome.value, ending.reason, int(effect_free(ending)), row.claimed.token, ending.status,
-        ending.receipt_json, ending.result_json,
+        attempt_id, outcome.value, ending.reason, int(effect_free(ending)), token, ending.status, ending.receipt_json,
+        ending.result_json,
     )  # fmt: skip
 
 

@@ -41,15 +41,17 @@ from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
 from doonce.effects.telling import Inbox, again, needless, poisoned, push, told
+from doonce.events import objects
 from doonce.events import store as events
-from doonce.events.mapping import told_of
-from doonce.events.service import content_place
+from doonce.events.making import content_place
+from doonce.events.mapping import fields_of, told_of
+from doonce.events.objects import ObjectRead, object_place
 from doonce.events.store import StoredEvent
 from doonce.http import Client
 from doonce.links import store as links
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
-from doonce.wire.events import EventNotice, EventObject, EventReceipt, seal_event
+from doonce.wire.events import EventNotice, EventObject, EventObjectRead, EventReceipt, seal_event
 from doonce.work import store as work
 from doonce.work.model import Claimed, RetryPolicy, Settlement
 from doonce.work.service import Worker
@@ -62,17 +64,19 @@ when the event has to be handed over again."""
 
 
 class Handing(Record, frozen=True):
-    """A claimed event, None where its row is not there."""
+    """A claimed event, None where its row is not there, and what was read of its object first, if anything was."""
 
     claimed: Claimed
     event: StoredEvent | None
+    object: ObjectRead | None
 
 
 def claim_handings(request: work.ClaimRequest) -> Txn[list[Handing]]:
-    """Claim events with their content, sealed."""
+    """Claim events with their content and their objects, sealed."""
     claimed = yield from work.claim(request)
     found = yield from events.load(one.item.subject_id for one in claimed)
-    return [Handing(one, found.get(one.item.subject_id)) for one in claimed]
+    read = yield from objects.load(one.item.subject_id for one in claimed if one.item.predecessor is not None)
+    return [Handing(one, found.get(one.item.subject_id), read.get(one.item.subject_id)) for one in claimed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +134,11 @@ class Hander:
             return needless(claimed, "there is no such event")
         try:
             view = await self._views.get(event.view_digest)
-            return told(claimed, await self._hand(view, await self._notice(view, event)))
+            return told(claimed, await self._hand(view, await self._notice(view, event, handing.object)))
         except DoonceError as error:
             return again(claimed, str(error), self._settings.policy, self._settings.policy.failures_max)
 
-    async def _notice(self, view: BindingView, event: StoredEvent) -> EventNotice:
+    async def _notice(self, view: BindingView, event: StoredEvent, read: ObjectRead | None) -> EventNotice:
         content = self._vault.open_bytes(content_place(event.id), event.sealed.raw, event.sealed.key_id)
         return seal_event(
             event_id=event.id,
@@ -147,11 +151,13 @@ class Hander:
             receipt_id=event.receipt_id,
             recorded_at_us=event.derived_at,
             content=content,
-            object=await self._object(view, event, content),
+            object=await self._object(view, event, content, read),
         )
 
-    async def _object(self, view: BindingView, event: StoredEvent, content: bytes) -> EventObject | None:
-        """What the binding maps of the event, with the link that its object has now."""
+    async def _object(
+        self, view: BindingView, event: StoredEvent, content: bytes, read: ObjectRead | None
+    ) -> EventObject | None:
+        """What the binding maps of the event, or of the whole object, with the link that the object has now."""
         document = view.document
         rule = (document.webhooks or {})[event.route.webhook].events
         if not rule.objects:
@@ -162,14 +168,25 @@ class Hander:
         principal_id = await self._principals.id_of(document.org, document.installation, document.principal)
         key = (document.org, document.installation, principal_id, told.kind, told.remote_id)
         link = (await self._database.read(links.find_remote, [key])).get(key)
+        whole = None if read is None else self._opened(event, read)
+        fields = told.fields
+        if whole is not None and whole.document is not None:
+            fields = fields_of(rule.objects[told.kind], document.fields.get(told.kind), whole.document)
         return EventObject(
             kind=told.kind,
             remote_id=told.remote_id,
             deleted=told.deleted,
             link=None if link is None else link.id,
             local_ref=None if link is None else link.local_ref,
-            fields=msgspec.Raw(dumps(dict(told.fields))),
+            fields=msgspec.Raw(dumps(dict(fields))),
+            read=whole,
         )
+
+    def _opened(self, event: StoredEvent, read: ObjectRead) -> EventObjectRead:
+        sealed = read.sealed
+        place = object_place(event.id)
+        document = None if sealed is None else self._vault.open_bytes(place, sealed.raw, sealed.key_id)
+        return EventObjectRead(at_us=read.read_at, document=document)
 
 
 class Pusher:

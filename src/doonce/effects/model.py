@@ -35,6 +35,8 @@ class AttemptKind(str, Enum):
 
     EFFECT = "effect"
     PROBE = "probe"
+    HYDRATION = "hydration"
+    PAGE = "page"
 
 
 class EvidenceKind(str, Enum):

@@ -21,18 +21,16 @@ from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
 from doonce.effects import linking
 from doonce.effects.attempts import (
-    ATTEMPT_COLUMNS,
     READ_COLUMNS,
-    attempt_row,
     attempts_of,
     certify_evidence,
     evidence_of,
     lock_attempts,
     read_attempt,
 )
-from doonce.effects.finish import END, effect_free
 from doonce.effects.linking import Creation
-from doonce.effects.model import Attempt, AttemptKind, Ending, Evidence, Lineage, Question, Verdicted
+from doonce.effects.model import Attempt, Ending, Evidence, Lineage, Question, Verdicted
+from doonce.effects.reads import EndedRead, end_reads
 from doonce.effects.store import first_dispatched_at
 from doonce.effects.tables import disposition, effect_attempt
 from doonce.ownership import store as ownership
@@ -125,38 +123,6 @@ def look_at(attempt_id: str) -> Txn[tuple[Lineage, list[Evidence]]]:
     return Lineage(attempt_id, attempts[attempt_id].evidence_version), evidence[attempt_id]
 
 
-class PrepareProbe(Record, frozen=True):
-    """A probe to journal before it is sent: a read is an attempt like any other (PROTOCOL D5)."""
-
-    claimed: Claimed
-    deployment: str
-    attempt_id: str
-    command: Command
-    operation: str
-
-
-def prepare_probe(row: PrepareProbe) -> Txn[bool]:
-    """Journal a `prepared` probe under the live claim; False when the claim is stale. A rerun finds its own."""
-    owners = yield from ownership.fence([row.claimed.item.family])
-    items = yield from work.lock_claimed([row.claimed])
-    before = (yield from attempts_of([row.claimed.item.subject_id]))[row.claimed.item.subject_id]
-    now_us = yield from clock()
-    owner = owners.get(row.claimed.item.family)
-    if owner is None or not owner.lets_finish(row.deployment, row.claimed.epoch):
-        return False
-    if not live(items.get(row.claimed.item.id), row.claimed, now_us):
-        return False
-    if before and before[-1].id == row.attempt_id:
-        return True
-    if before and before[-1].outcome is None:
-        return False
-    new = attempt_row(
-        row.attempt_id, AttemptKind.PROBE, len(before), row.claimed, row.command, row.operation, now_us
-    )
-    yield from insert_many(effect_attempt, ATTEMPT_COLUMNS, [new])
-    return True
-
-
 class Resolve(Record, frozen=True):
     """What a reconciliation concluded, or that it must look again.
 
@@ -237,7 +203,8 @@ def resolve(row: Resolve) -> Txn[Resolved]:
             return Resolved.STALE
     attempt = attempts[row.attempt_id]
     if row.probe_id is not None and row.probe_ending is not None:
-        yield from _end_probe(row, row.probe_ending, now_us)
+        token = row.claimed.token if row.claimed is not None else ""
+        yield from end_reads([EndedRead(row.probe_id, token, row.probe_ending)], now_us)
     result = Resolved.WAITING
     verdict = row.verdict
     if row.attempt_id in decided:
@@ -255,20 +222,6 @@ def resolve(row: Resolve) -> Txn[Resolved]:
         yield from settle.apply([_settlement(row, row.claimed, result)], items, held, now_us)
     yield from lane_store.save(held.values())
     return result
-
-
-def _end_probe(row: Resolve, ending: Ending, now_us: int) -> Txn[None]:
-    token = row.claimed.token if row.claimed is not None else ""
-    yield from fetch(
-        END,
-        ends=[
-            (
-                row.probe_id, ending.outcome.value, ending.reason, int(effect_free(ending)), token, ending.status,
-                ending.receipt_json, ending.result_json,
-            )
-        ],
-        now_us=now_us,
-    )  # fmt: skip
 
 
 def _settlement(row: Resolve, claimed: Claimed, result: Resolved) -> Settlement:
@@ -388,4 +341,4 @@ def _conclude(row: Resolve, ended_as: EndedAs, verdict: Verdicted, subject: _Sub
     yield from lane_store.promote(held, sources, targets, subject.now_us)
 
 
-__all__ = ["PrepareProbe", "Resolve", "Resolved", "claim_questions", "prepare_probe", "resolve"]
+__all__ = ["Resolve", "Resolved", "claim_questions", "resolve"]

@@ -33,17 +33,22 @@ from doonce.effects.caller import (
     EffectObserver,
     classify_sent,
     frozen_request,
-    settle_us,
 )
 from doonce.effects.linking import UNLINKED
-from doonce.effects.model import Attempt, Ending, EvidenceKind, Question, RefusedMark, Verdicted
-from doonce.effects.reconcile import PrepareProbe, Resolve, Resolved
+from doonce.effects.model import (
+    Attempt,
+    AttemptKind,
+    Ending,
+    EvidenceKind,
+    Question,
+    RefusedMark,
+    Verdicted,
+)
+from doonce.effects.reads import VANISHED, PrepareRead, prepare_reads
+from doonce.effects.reconcile import Resolve, Resolved
 from doonce.http import Replied, Sent
 
 log = structlog.get_logger()
-VANISHED = Ending(
-    Outcome.REPLAY_SAFE_RETRY, "the prober vanished; a read is safe to repeat", effect_free=True
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +220,12 @@ class Reconciler:
                 remote_id=case.command.remote_id,
                 command_id=case.command.id,
             )
-            secrets = await self._caller.secret(case.command, case.view)
-            prepared = await self._database.transact(
-                reconcile.prepare_probe, PrepareProbe(claimed, self._deployment, probe_id, case.command, name)
+            pins = case.command.pins
+            secrets = await self._caller.secret(pins, case.view)
+            row = PrepareRead(
+                claimed, self._deployment, probe_id, AttemptKind.PROBE, pins, name, request.body_sha256
             )
+            (prepared,) = await self._database.transact(prepare_reads, [row])
         except Stale:
             await self._resolve(
                 replace(self._base(case, "the generation that could look has ended"), to_operator=True)
@@ -232,7 +239,7 @@ class Reconciler:
             return
         probe = case.view.operations[name].contract
         note = CallLog()
-        call = Call(claimed, case.command, probe_id, case.view, probe, request, None, settle_us(probe))
+        call = Call(claimed, probe_id, pins, case.view, name, request)
         sent = await self._caller.make(call, secrets, note)
         if note.refused in LOST:
             self._observer.stale(claimed.item.family, "mark")

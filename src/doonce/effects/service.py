@@ -34,7 +34,6 @@ from doonce.effects.caller import (
     classify_sent,
     ending_of,
     frozen_request,
-    settle_us,
 )
 from doonce.effects.finish import Finish, Finished
 from doonce.effects.model import (
@@ -121,15 +120,14 @@ class Dispatcher:
             return
         call = Call(
             claimed=start.claimed,
-            command=command,
             attempt_id=start.attempt_id,
+            pins=command.pins,
             view=view,
-            contract=operation.contract,
+            operation=command.operation,
             request=frozen_request(command),
             lineage=start.lineage,
-            settle_us=settle_us(operation.contract),
         )
-        await self._call(start, call)
+        await self._call(start, command, call)
 
     async def _without_view(self, start: Start, command: Command, reason: str) -> None:
         """The pinned view cannot be had: nothing is sent, and what was sent cannot be read as anything but unknown."""
@@ -155,20 +153,20 @@ class Dispatcher:
             return Ending(Outcome.RETRYABLE_PRE_DISPATCH, reason, effect_free=True, give_up=True)
         return None
 
-    async def _call(self, start: Start, call: Call) -> None:
+    async def _call(self, start: Start, command: Command, call: Call) -> None:
         note = CallLog()
-        terms = terms_of(call.view, call.command.operation)
+        terms = terms_of(call.view, call.operation)
         try:
-            secrets = await self._caller.secret(call.command, call.view)
+            secrets = await self._caller.secret(call.pins, call.view)
         except DoonceError as error:
             refused = Ending(Outcome.RETRYABLE_PRE_DISPATCH, f"no secret: {error.message}", effect_free=True)
             jitter = random.random()  # noqa: S311 (spreads retries; not a secret)
             refused = replace(refused, give_up=isinstance(error, Stale), jitter=jitter)
-            await self._finish(start, call.command, terms, refused)
+            await self._finish(start, command, terms, refused)
             return
         sent = await self._caller.make(call, secrets, note)
         if note.refused is RefusedMark.EVIDENCE and call.lineage is not None:
-            await self._after_evidence(start, call, call.lineage)
+            await self._after_evidence(start, command, call, call.lineage)
             return
         if note.refused in LOST:
             self._observer.stale(call.claimed.item.family, "mark")
@@ -183,13 +181,13 @@ class Dispatcher:
         if isinstance(sent, NotSent) and sent.stage is Stage.WINDOW:
             log.info("sent nothing: the time to send by had passed", attempt=call.attempt_id)
         if note.marked is None and not note.unsettled:
-            await self._finish(start, call.command, terms, ending)  # it is `prepared`: that proves enough
+            await self._finish(start, command, terms, ending)  # it is `prepared`: that proves enough
             return
-        finished = await self._caller.persist(lambda: self._finish(start, call.command, terms, ending))
+        finished = await self._caller.persist(lambda: self._finish(start, command, terms, ending))
         if finished is not Finished.DONE and finished is not Finished.REPEATED:
             await self._caller.append(call, kind, ending)
 
-    async def _after_evidence(self, start: Start, call: Call, lineage: Lineage) -> None:
+    async def _after_evidence(self, start: Start, command: Command, call: Call, lineage: Lineage) -> None:
         """Something came in about the predecessor since its verdict: believe it, or try again having seen it (H4)."""
         try:
             seen, evidence = await self._database.transact(reconcile.look_at, lineage.attempt_id)
@@ -200,10 +198,10 @@ class Dispatcher:
             if late.outcome is Outcome.ACCEPTED:
                 reason = f"not sent: the predecessor's answer came late: {late.reason}"
                 ending = Ending(Outcome.ACCEPTED, reason, result_json=late.result_json)
-                terms = terms_of(call.view, call.command.operation)
-                await self._finish(start, call.command, terms, ending)
+                terms = terms_of(call.view, call.operation)
+                await self._finish(start, command, terms, ending)
                 return
-        await self._call(start, replace(call, lineage=seen))
+        await self._call(start, command, replace(call, lineage=seen))
 
     async def _settle_open(
         self, start: Start, command: Command, view: BindingView, operation: Operation

@@ -123,8 +123,11 @@ def claim_and_prepare(request: PrepareRequest) -> Txn[list[Start]]:
         open_attempt = open_attempts.get(c.item.subject_id)
         if open_attempt is None and command is not None:
             number = len(past.get(c.item.subject_id, ()))
+            digest = command.request.body_digest
             rows.append(
-                attempt_row(attempt_id, AttemptKind.EFFECT, number, c, command, command.operation, now_us)
+                attempt_row(
+                    attempt_id, AttemptKind.EFFECT, number, c, command.pins, command.operation, digest, now_us
+                )
             )
         starts.append(
             Start(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from doonce.base.json import JsonValue
 from doonce.base.limits import LIMITS
 from doonce.base.patterns import best
+from doonce.catalog.hydration import fields_in
 from doonce.catalog.model import FieldMap
 from doonce.catalog.pointers import ABSENT, lookup
 from doonce.catalog.webhooks import EventRule, ObjectRule
@@ -42,6 +43,13 @@ def told_of(rule: EventRule, maps: Mapping[str, FieldMap], kind: str, content: J
         mapping = maps[name].inbound if name in maps else {}
         return Told(name, text, deleted, {} if deleted else _fields(object_rule, mapping, content))
     return None
+
+
+def fields_of(rule: ObjectRule, mapped: FieldMap | None, document: bytes) -> dict[str, JsonValue]:
+    """The application's inbound fields of a whole object as it was read: null is a value, absent stays absent."""
+    found = None if rule.hydrate is None else fields_in(rule.hydrate, document)
+    inbound = {} if mapped is None else mapped.inbound
+    return {} if found is None else {own: found[theirs] for own, theirs in inbound.items() if theirs in found}
 
 
 def _fields(rule: ObjectRule, inbound: Mapping[str, str], content: JsonValue) -> dict[str, JsonValue]:

@@ -14,6 +14,7 @@ from doonce.base.limits import LIMITS, check_text
 from doonce.base.patterns import best
 from doonce.catalog.pointers import ABSENT, lookup
 from doonce.catalog.webhooks import BodyFormat, EventRule, Route
+from doonce.events.mapping import Told
 from doonce.ownership.model import Family
 
 IDENTITY_TAG: Final = "doonce.event-identity.v1"
@@ -77,6 +78,11 @@ def derive(
             return event
         derived.append(event)
     return tuple(derived)
+
+
+def is_hydrated(route: Route, told: Told | None) -> bool:
+    """Whether the whole object is read first. One that is deleted has nothing left to read."""
+    return told is not None and told.kind in route.hydrate and not told.deleted
 
 
 def handed_to(route: Route, kind: str) -> Family | None:

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from typing import Final, Protocol
 
 import structlog
 
 from doonce.base.errors import DoonceError
-from doonce.base.ids import new_id
-from doonce.base.json import loads
-from doonce.base.keys import frame
-from doonce.base.patterns import best
-from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
-from doonce.catalog.webhooks import EventRule, Route
 from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.events import store
-from doonce.events.mapping import Told, told_of
-from doonce.events.model import Derived, Undecodable, derive, handed_to, lane_of
-from doonce.events.store import Derivation, Made, NewEvent, Unread
+from doonce.events.making import EventMaker, content_place
+from doonce.events.model import Undecodable, derive
+from doonce.events.objects import OBJECTS
+from doonce.events.store import Derivation, Made, NewEvent, Unread, source_of
 from doonce.events.tables import event
 from doonce.ingress.receipts import StoredReceipt, body_place
 from doonce.ingress.rewrapping import rewrap, shelf
-from doonce.links.model import RemoteKey
-from doonce.ownership.model import Family
 from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
-from doonce.work.model import Event, NewItem, RetryPolicy, Scope, Settled, Settlement
+from doonce.work.model import Event, RetryPolicy, Settled, Settlement
 
 log = structlog.get_logger()
 POLICY = RetryPolicy(base_us=1_000_000, cap_us=60_000_000, failing_us_max=604_800_000_000)
@@ -65,7 +57,7 @@ class Deriver:
     ) -> None:
         self._views = views
         self._vault = vault
-        self._principals = principals
+        self._maker = EventMaker(vault, principals)
         self._deployment = deployment
         self._observer = observer
         self._finishes: Committer[Derivation, Made] = Committer(
@@ -87,7 +79,7 @@ class Deriver:
             return
         if self._observer is not None and made.settled is not Settled.STALE:
             for event in derivation.events:
-                self._observer.event(_fate(event) if event.id in made.new else KNOWN)
+                self._observer.event(fate_of(event) if event.id in made.new else KNOWN)
 
     async def derivation(self, unread: Unread) -> Derivation:
         """What the receipt's body comes to, with every id that is needed; nothing of it is stored yet."""
@@ -112,9 +104,7 @@ class Deriver:
         if isinstance(found, Undecodable):
             dead = Settlement(claimed, Event.DIE, failure_class="undecodable", summary=found.reason)
             return self._ended(unread, dead)
-        route = (view.document.routes or {})[receipt.route.webhook]
-        gone = await self._gone(view, webhook.events, found)
-        events = tuple(self._event(receipt, route, one, gone.get(one.position)) for one in found)
+        events = await self._maker.made(view, webhook.events, source_of(receipt), found)
         handed = sum(one.work is not None for one in events)
         done = Settlement(claimed, Event.SUCCEED, summary=_summary(len(events), handed))
         return self._ended(unread, done, receipt, events)
@@ -146,57 +136,10 @@ class Deriver:
             return Settlement(unread.claimed, Event.DIE, failure_class="not_derived", summary=why)
         return Settlement(unread.claimed, Event.RETRY, delay_us=delay_us, failed=True, summary=why)
 
-    async def _gone(
-        self, view: BindingView, rule: EventRule, found: Sequence[Derived]
-    ) -> dict[int, RemoteKey]:
-        """The objects that events say are deleted, by the events' positions."""
-        told = {one.position: _deleted(view, rule, one) for one in found}
-        deleted = {position: one for position, one in told.items() if one is not None}
-        if not deleted:
-            return {}
-        document = view.document
-        org, installation = document.org, document.installation
-        principal_id = await self._principals.id_of(org, installation, document.principal)
-        return {
-            position: (org, installation, principal_id, one.kind, one.remote_id)
-            for position, one in deleted.items()
-        }
 
-    def _event(
-        self, receipt: StoredReceipt, route: Route, derived: Derived, gone: RemoteKey | None
-    ) -> NewEvent:
-        event_id = new_id("evt")
-        sealed, key_id = self._vault.seal_bytes(content_place(event_id), derived.content)
-        family = handed_to(route, derived.type)
-        work = None if family is None else _work(family, event_id, receipt, derived)
-        return NewEvent(
-            event_id, derived.identity, derived.type, derived.position, sealed, key_id, work, gone
-        )
-
-
-def _deleted(view: BindingView, rule: EventRule, derived: Derived) -> Told | None:
-    """The object that an event says is deleted."""
-    if not any(best(told.deletes, derived.type) for told in rule.objects.values()):
-        return None
-    content = loads(derived.content, bytes_max=len(derived.content))
-    told = told_of(rule, view.document.fields, derived.type, content)
-    return told if told is not None and told.deleted else None
-
-
-def _fate(event: NewEvent) -> str:
+def fate_of(event: NewEvent) -> str:
+    """Whose a new event is, for the metrics."""
     return NOBODY if event.work is None else event.work.family
-
-
-def _work(family: Family, event_id: str, receipt: StoredReceipt, derived: Derived) -> NewItem:
-    return NewItem(
-        id=new_id("wrk"),
-        family=family.value,
-        scope=Scope(receipt.route.org, receipt.route.installation),
-        subject_kind="event",
-        subject_id=event_id,
-        view_digest=receipt.view_digest,
-        source_lane=lane_of(receipt.route.parts, derived.object_id),
-    )
 
 
 def _summary(events: int, handed: int) -> str:
@@ -208,13 +151,11 @@ def _summary(events: int, handed: int) -> str:
 
 
 async def rewrap_events(database: Database, vault: Vault) -> int:
-    """Seal every event's content with the ring's current key; returns how many. Can be stopped and run again."""
-    return await rewrap(database, vault, CONTENTS)
+    """Seal every event's content, and every object that was read for one, with the ring's current key; how many.
 
-
-def content_place(event_id: str) -> str:
-    """What an event's content is sealed for."""
-    return frame("event_content", event_id)
+    Can be stopped and run again.
+    """
+    return await rewrap(database, vault, CONTENTS) + await rewrap(database, vault, OBJECTS)
 
 
 CONTENTS = shelf(event, "id", content_place)

@@ -25,6 +25,7 @@ from doonce.work import lanes as lane_store
 from doonce.work import settle
 from doonce.work import store as work
 from doonce.work.items import lock_claimed_then_clock
+from doonce.work.lanes import Lane
 from doonce.work.model import Claimed, LanePolicy, NewItem, Settled, Settlement
 
 EVENT_COLUMNS = tuple(column.name for column in event.c)
@@ -52,6 +53,19 @@ class NewEvent(Record, frozen=True):
     key_id: str
     work: NewItem | None = None
     gone: RemoteKey | None = None
+
+
+class Source(Record, frozen=True):
+    """What events are read from: a delivery's receipt, or a page of a catch-up."""
+
+    id: str
+    route: RouteKey
+    view_digest: str
+
+
+def source_of(receipt: StoredReceipt) -> Source:
+    """A receipt as a source of events."""
+    return Source(receipt.id, receipt.route, receipt.view_digest)
 
 
 class Derivation(Record, frozen=True):
@@ -114,14 +128,7 @@ def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
     """
     claims = [one.settlement.claimed for one in derivations]
     owners = yield from ownership.fence(claimed.item.family for claimed in claims)
-    wanted = [made.work for one in derivations for made in one.events if made.work is not None]
-    linked = yield from links.lock_remote(
-        made.gone for one in derivations for made in one.events if made.gone is not None
-    )
-    mine = dict.fromkeys(
-        settle.lanes_of(claims), LanePolicy.PASS
-    )  # they are there, with a policy of their own
-    held = yield from lane_store.make_and_lock(mine | work.lane_policies(wanted))
+    linked, held = yield from lock_for([made for one in derivations for made in one.events], claims)
     items, now_us = yield from lock_claimed_then_clock(claims)
     allowed = [one for one in derivations if _may_finish(owners, one)]
     outcomes = yield from settle.apply([one.settlement for one in allowed], items, held, now_us)
@@ -131,15 +138,11 @@ def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
         for one in sorted(allowed, key=_taken)
         if settled[one.settlement.claimed.item.id] is not Settled.STALE
     ]
-    new = yield from _make([one for one, _ in ours], now_us)
-    fresh = [made for one, outcome in ours if outcome is Settled.DONE for made in one.events]
-    handed = [made.work for made in fresh if made.id in new and made.work is not None]
-    yield from work.insert(handed, held, now_us)
-    yield from lane_store.save(held.values())
-    deleted = {made.gone for made in fresh if made.id in new and made.gone in linked}
-    yield from links.move(
-        [_suspension(link) for key, link in linked.items() if key in deleted and link.current]
+    new = yield from make(
+        [(source_of(one.receipt), one.events) for one, _ in ours if one.receipt is not None], now_us
     )
+    fresh = [made for one, outcome in ours if outcome is Settled.DONE for made in one.events]
+    yield from follow([made for made in fresh if made.id in new], held, linked, now_us)
     return [
         Made(
             settled.get(one.settlement.claimed.item.id, Settled.STALE),
@@ -147,6 +150,34 @@ def finish_derivations(derivations: Sequence[Derivation]) -> Txn[list[Made]]:
         )
         for one in derivations
     ]
+
+
+def lock_for(
+    events: Sequence[NewEvent], claims: Sequence[Claimed]
+) -> Txn[tuple[dict[RemoteKey, RemoteLink], dict[str, Lane]]]:
+    """Lock the links and lanes that these events, and the end of these claims, touch (PROTOCOL T4)."""
+    linked = yield from links.lock_remote(made.gone for made in events if made.gone is not None)
+    mine = dict.fromkeys(
+        settle.lanes_of(claims), LanePolicy.PASS
+    )  # they are there, with a policy of their own
+    wanted = [made.work for made in events if made.work is not None]
+    held = yield from lane_store.make_and_lock(mine | work.lane_policies(wanted))
+    return linked, held
+
+
+def follow(
+    new: Sequence[NewEvent], held: dict[str, Lane], linked: dict[RemoteKey, RemoteLink], now_us: int
+) -> Txn[None]:
+    """What follows from new events: each one's work, in their order, and the end of links to what is deleted.
+
+    Saves the lanes.
+    """
+    yield from work.insert([made.work for made in new if made.work is not None], held, now_us)
+    yield from lane_store.save(held.values())
+    deleted = {made.gone for made in new if made.gone in linked}
+    yield from links.move(
+        [_suspension(link) for key, link in linked.items() if key in deleted and link.current]
+    )
 
 
 def _suspension(link: RemoteLink) -> LinkMove:
@@ -158,18 +189,16 @@ def _may_finish(owners: Mapping[str, Ownership], derivation: Derivation) -> bool
     return owner is not None and owner.lets_finish(derivation.deployment, derivation.settlement.claimed.epoch)
 
 
-def _make(derivations: Sequence[Derivation], now_us: int) -> Txn[frozenset[str]]:
-    """Insert events; which of them won their identity, by a locking read (PROTOCOL T7)."""
-    rows = [
-        _row(one.receipt, made, now_us)
-        for one in derivations
-        if one.receipt is not None
-        for made in one.events
-    ]
+def make(told: Sequence[tuple[Source, Sequence[NewEvent]]], now_us: int) -> Txn[frozenset[str]]:
+    """Insert events; which of them won their identity, by a locking read (PROTOCOL T7).
+
+    The caller has checked the claims under which they were read.
+    """
+    rows = [_row(source, made, now_us) for source, events in told for made in events]
     yield from insert_many(event, EVENT_COLUMNS, sorted(rows, key=_identity), skip_conflicts=True)
     keys = sorted({(_identity(row),) for row in rows})
     stored = (yield from fetch(WINNERS, keys=keys)) if keys else []
-    return frozenset(row["id"] for row in stored)
+    return frozenset(row["id"] for row in stored) & {made.id for _, events in told for made in events}
 
 
 def _taken(derivation: Derivation) -> tuple[int, str]:
@@ -179,7 +208,7 @@ def _taken(derivation: Derivation) -> tuple[int, str]:
 
 
 class StoredEvent(Record, frozen=True):
-    """An event as its row has it; it never changes."""
+    """An event as its row has it; it never changes. `receipt_id` is its source: a receipt, or a catch-up's page."""
 
     id: str
     route: RouteKey
@@ -214,11 +243,10 @@ def of_receipt(receipt_id: str) -> Txn[list[Row]]:
     return (yield from fetch(OF_RECEIPT, the_receipt=receipt_id))
 
 
-def _row(receipt: StoredReceipt, made: NewEvent, now_us: int) -> tuple[Any, ...]:
-    route: RouteKey = receipt.route
+def _row(source: Source, made: NewEvent, now_us: int) -> tuple[Any, ...]:
     return (
-        made.id, made.identity, *route.parts, made.type, receipt.id, made.position, receipt.view_digest, made.sealed,
-        made.key_id, now_us,
+        made.id, made.identity, *source.route.parts, made.type, source.id, made.position, source.view_digest,
+        made.sealed, made.key_id, now_us,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The table of events. Rows never change; a second event of one identity is never made."""
+"""The tables of events. Rows never change; a second event of one identity is never made."""
 
 from __future__ import annotations
 
@@ -24,3 +24,17 @@ event = sa.Table(
     sa.Column("derived_at", MICROSECONDS, nullable=False),
     sa.Index("event_receipt", "receipt_id", "position"),
 )
+
+event_object = sa.Table(
+    "event_object",
+    metadata,
+    sa.Column("event_id", IDENTITY, primary_key=True),
+    sa.Column("attempt_id", IDENTITY, nullable=False),
+    sa.Column("sealed", BODY),
+    sa.Column("key_id", IDENTITY, nullable=False),
+    sa.Column("read_at", MICROSECONDS, nullable=False),
+)
+"""The whole object as it was read for an event, by which attempt; `sealed` is NULL where the provider had none.
+
+It is beside the event, which never changes; and not in it, since what is kept of either, and for how long, differs.
+"""

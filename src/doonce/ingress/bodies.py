@@ -15,22 +15,24 @@ from doonce.base.records import Record
 from doonce.db.schema import BODY, COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, certify, fetch, steady_clock
+from doonce.ingress.catch_ups import page_place
 from doonce.ingress.receipts import Sealed, body_place
 from doonce.ingress.rewrapping import Shelf, shelf
 from doonce.ingress.secrets import place_of
-from doonce.ingress.tables import ingress_quarantine, ingress_receipt, webhook_secret
+from doonce.ingress.tables import ingress_page, ingress_quarantine, ingress_receipt, webhook_secret
 from doonce.work.model import TERMINAL
 from doonce.work.tables import work_item
 
 SECRETS: Final[Shelf] = shelf(webhook_secret, "id", place_of)
 RECEIPTS: Final[Shelf] = shelf(ingress_receipt, "id", body_place)
 QUARANTINED: Final[Shelf] = shelf(ingress_quarantine, "receipt_id", body_place)
+PAGES: Final[Shelf] = shelf(ingress_page, "id", page_place)
 
 ENDED: Final = sorted(state.value for state in TERMINAL)
 
 
 class Erase(Record, frozen=True):
-    """Erase what is older than `kept_us`, at most `rows_max` bodies of receipts and as many quarantined ones."""
+    """Erase what is older than `kept_us`, at most `rows_max` bodies of each kind: receipts, quarantined ones, pages."""
 
     kept_us: int
     rows_max: int
@@ -81,23 +83,23 @@ def _erase_receipts(dialect: Dialect) -> sa.Update:
     )
 
 
-def _old_quarantined(dialect: Dialect) -> sa.Select[Any]:
+def _old(table: sa.Table, name: str) -> sa.Select[Any]:
     return (
-        sa.select(ingress_quarantine.c.receipt_id)
+        sa.select(table.c[name])
         .where(
-            ingress_quarantine.c.sealed.is_not(None),
-            ingress_quarantine.c.received_at < sa.bindparam("before_us", type_=MICROSECONDS),
+            table.c.sealed.is_not(None),
+            table.c.received_at < sa.bindparam("before_us", type_=MICROSECONDS),
         )
-        .order_by(ingress_quarantine.c.received_at, ingress_quarantine.c.receipt_id)
+        .order_by(table.c.received_at, table.c[name])
         .limit(sa.bindparam("rows", type_=COUNT))
     )
 
 
-def _erase_quarantined(dialect: Dialect) -> sa.Update:
+def _erase(dialect: Dialect, table: sa.Table, name: str) -> sa.Update:
     ids = dialect.batch("ids", id=IDENTITY)
     return (
-        sa.update(ingress_quarantine)
-        .where(ingress_quarantine.c.receipt_id.in_(sa.select(ids.c.id).select_from(ids.source)))
+        sa.update(table)
+        .where(table.c[name].in_(sa.select(ids.c.id).select_from(ids.source)))
         .values(sealed=sa.bindparam("nothing", type_=BODY))
     )
 
@@ -112,8 +114,13 @@ OLD_RECEIPTS = Statement("ingress.old_receipts", _old_receipts)
 LOCK_RECEIPTS = Statement("ingress.lock_receipts", _lock_receipts)
 AT_REST = Statement("ingress.at_rest", _at_rest)
 ERASE_RECEIPTS = Statement("ingress.erase_receipts", _erase_receipts)
-OLD_QUARANTINED = Statement("ingress.old_quarantined", _old_quarantined)
-ERASE_QUARANTINED = Statement("ingress.erase_quarantined", _erase_quarantined)
+OLD_QUARANTINED = Statement("ingress.old_quarantined", lambda dialect: _old(ingress_quarantine, "receipt_id"))
+ERASE_QUARANTINED = Statement(
+    "ingress.erase_quarantined", lambda dialect: _erase(dialect, ingress_quarantine, "receipt_id")
+)
+OLD_PAGES = Statement("ingress.old_pages", lambda dialect: _old(ingress_page, "id"))
+ERASE_PAGES = Statement("ingress.erase_pages", lambda dialect: _erase(dialect, ingress_page, "id"))
+SEALED_PAGE = Statement("ingress.sealed_page", lambda dialect: _sealed(ingress_page, "id"))
 SEALED = Statement("ingress.sealed", lambda dialect: _sealed(ingress_receipt, "id"))
 SEALED_QUARANTINED = Statement(
     "ingress.sealed_quarantined", lambda dialect: _sealed(ingress_quarantine, "receipt_id")
@@ -140,7 +147,10 @@ def erase(asked: Erase) -> Txn[int]:
     odd = yield from fetch(OLD_QUARANTINED, before_us=before_us, rows=asked.rows_max)
     if odd:
         yield from fetch(ERASE_QUARANTINED, ids=sorted((row[0],) for row in odd), nothing=None)
-    return len(ids) + len(odd)
+    pages = yield from fetch(OLD_PAGES, before_us=before_us, rows=asked.rows_max)
+    if pages:
+        yield from fetch(ERASE_PAGES, ids=sorted((row[0],) for row in pages), nothing=None)
+    return len(ids) + len(odd) + len(pages)
 
 
 def lock(receipt_ids: Iterable[str]) -> Txn[dict[str, bool]]:
@@ -153,6 +163,12 @@ def lock(receipt_ids: Iterable[str]) -> Txn[dict[str, bool]]:
 def _certified_name(receipt_id: str) -> str:
     """What whoever erases a body, and whoever makes work that reads it, both certify (PROTOCOL S5)."""
     return f"receipt:{receipt_id}"
+
+
+def sealed_page(page_id: str) -> Txn[Sealed | None]:
+    """The sealed body of a page that a catch-up has read; None when there is none (any more)."""
+    rows = yield from fetch(SEALED_PAGE, the_receipt=page_id)
+    return Sealed(bytes(rows[0]["sealed"]), rows[0]["key_id"]) if rows else None
 
 
 def sealed_body(receipt_id: str) -> Txn[Sealed | None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Final
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from doonce.base.errors import Conflict, MissingOrDenied, Stale
 from doonce.base.keys import frame
@@ -24,8 +26,19 @@ OPEN_GAPS: Final = "`doonce gap list` has the open ones, with their numbers"
 ROUTE: Final = ("org", "installation", "capability", "webhook")
 
 
+class Cause(str, Enum):
+    """Why a gap is there: deliveries were turned away, or an operator says that some may be missing."""
+
+    LOSS = "loss"
+    OPERATOR = "operator"
+
+
 class Gap(Record, frozen=True):
-    """A gap as its row has it. `losses` counts what was turned away in it; some of that may never have been true."""
+    """A gap as its row has it. `losses` counts what was turned away in it; some of that may never have been true.
+
+    `catch_up_id` is the newest catch-up over it. `asked_by` and `asked_why` are of an operator's gap, whose losses
+    nobody counted.
+    """
 
     route: RouteKey
     sequence: int
@@ -35,6 +48,10 @@ class Gap(Record, frozen=True):
     closed_at: int | None
     closed_by: str | None
     reason: str | None
+    cause: Cause
+    asked_by: str | None
+    asked_why: str | None
+    catch_up_id: str | None
 
 
 class CloseGap(Record, frozen=True):
@@ -95,7 +112,7 @@ def open_gaps(scope: Scope | None) -> Txn[list[Gap]]:
         rows = yield from fetch(OPEN)
     else:
         rows = yield from fetch(OPEN_IN_SCOPE, the_org=scope.org, the_installation=scope.installation)
-    return [_read(row) for row in rows]
+    return [read_gap(row) for row in rows]
 
 
 def close(asked: CloseGap) -> Txn[Gap | MissingOrDenied | Stale | Conflict]:
@@ -106,11 +123,9 @@ def close(asked: CloseGap) -> Txn[Gap | MissingOrDenied | Stale | Conflict]:
     """
     yield from lock_exclusive([lock_name(asked.route)])
     now_us = yield from clock()
-    named = {f"the_{name}": part for name, part in zip(ROUTE, asked.route.parts, strict=True)}
-    rows = yield from fetch(GET, **named, the_sequence=asked.sequence)
-    if not rows:
+    gap = yield from find(asked.route, asked.sequence)
+    if gap is None:
         return MissingOrDenied("there is no such gap", hint=OPEN_GAPS)
-    gap = _read(rows[0])
     if gap.losses != asked.losses:
         return Stale(
             f"the gap has {gap.losses} losses by now, not {asked.losses}",
@@ -121,15 +136,29 @@ def close(asked: CloseGap) -> Txn[Gap | MissingOrDenied | Stale | Conflict]:
         if (gap.closed_by, gap.reason) == (asked.who, asked.reason):
             return gap
         return Conflict(f"the gap has been closed by {gap.closed_by}: {gap.reason}")
+    yield from end(gap, asked.who, asked.reason, now_us)
+    return replace(gap, closed_at=now_us, closed_by=asked.who, reason=asked.reason)
+
+
+def find(route: RouteKey, sequence: int) -> Txn[Gap | None]:
+    """A gap, for a transaction that holds its route's lock."""
+    rows = yield from fetch(GET, **_named(route), the_sequence=sequence)
+    return read_gap(rows[0]) if rows else None
+
+
+def end(gap: Gap, who: str, reason: str, now_us: int) -> Txn[None]:
+    """Close a gap under its route's lock; one that is closed stays as it is."""
     yield from fetch(
-        CLOSE, **named, the_sequence=asked.sequence, now_us=now_us, who=asked.who, why=asked.reason
-    )
-    return Gap(
-        gap.route, gap.sequence, gap.losses, gap.opened_at, gap.last_at, now_us, asked.who, asked.reason
+        CLOSE, **_named(gap.route), the_sequence=gap.sequence, now_us=now_us, who=who, why=reason
     )
 
 
-def _read(row: Row) -> Gap:
+def _named(route: RouteKey) -> dict[str, str]:
+    return {f"the_{name}": part for name, part in zip(ROUTE, route.parts, strict=True)}
+
+
+def read_gap(row: Row) -> Gap:
+    """The gap of a row."""
     return Gap(
         RouteKey(row["org"], row["installation"], row["capability"], row["webhook"]),
         row["sequence"],
@@ -139,4 +168,8 @@ def _read(row: Row) -> Gap:
         row["closed_at"],
         row["closed_by"],
         row["reason"],
+        Cause(row["cause"]),
+        row["asked_by"],
+        row["asked_why"],
+        row["catch_up_id"],
     )

@@ -22,6 +22,7 @@ from doonce.db.committer import Committer, CommitterSettings, FlushObserver
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.ingress import bodies, headers, secrets, store, tallies
+from doonce.ingress.catch_ups import page_place
 from doonce.ingress.model import Delivery, Reason, Verified
 from doonce.ingress.receipts import Arrival, Fate, Receipt, RouteKey, Sealed, body_place, identity_of
 from doonce.ingress.rewrapping import rewrap
@@ -93,6 +94,7 @@ class Ingress:
         self._rejections: dict[RouteKey, Counter[str]] = {}
         self._losses: Counter[RouteKey] = Counter()
         self._unseen: dict[RouteKey, Counter[str]] = {}
+        self._lost_at_ns: dict[RouteKey, int] = {}
         self._receipts: Committer[Arrival, Receipt] = Committer(
             database,
             store.receive,
@@ -177,16 +179,18 @@ class Ingress:
         return receipt
 
     async def body(self, receipt_id: str) -> bytes:
-        """The raw body of a receipt, a quarantined one's too.
+        """The raw body of a receipt, a quarantined one's too, or of a page (`pag_…`).
 
         Raises `MissingOrDenied` when there is none or its time is over, `Unavailable` when it does not open.
         """
-        sealed = await self._database.read(bodies.sealed_body, receipt_id)
+        is_page = receipt_id.startswith("pag_")
+        sealed = await self._database.read(bodies.sealed_page if is_page else bodies.sealed_body, receipt_id)
         if sealed is None:
             raise MissingOrDenied(
                 "this receipt has no body any more", hint="bodies are erased after ingress.bodies_kept_us"
             )
-        return self._vault.open_bytes(body_place(receipt_id), sealed.raw, sealed.key_id)
+        place = page_place(receipt_id) if is_page else body_place(receipt_id)
+        return self._vault.open_bytes(place, sealed.raw, sealed.key_id)
 
     async def erase_bodies(self, rows_max: int) -> int:
         """Erase bodies whose time is over, at most so many of each kind; how many it was."""
@@ -196,7 +200,7 @@ class Ingress:
     async def rewrap(self) -> int:
         """Seal every secret and body with the ring's current key; returns how many. Can be stopped and run again."""
         done = 0
-        for shelf in (bodies.SECRETS, bodies.RECEIPTS, bodies.QUARANTINED):
+        for shelf in (bodies.SECRETS, bodies.RECEIPTS, bodies.QUARANTINED, bodies.PAGES):
             done += await rewrap(self._database, self._vault, shelf)
         return done
 
@@ -230,10 +234,12 @@ class Ingress:
         if route is None:
             if lost and unseen is not None and self._has_room_for(unseen):
                 self._unseen.setdefault(unseen, Counter())[reason] += 1
+                self._lost_at_ns.setdefault(unseen, self._now_ns())
             return
         self._rejections.setdefault(route.key, Counter())[reason] += 1
         if lost and route.webhook.redelivery is Redelivery.NONE:
             self._losses[route.key] += 1
+            self._lost_at_ns.setdefault(route.key, self._now_ns())
 
     def _has_room_for(self, key: RouteKey) -> bool:
         if key in self._unseen or len(self._unseen) < self.settings.routes_max:
@@ -261,10 +267,14 @@ class Ingress:
         await self._look_at_unseen()
         rejections, self._rejections = self._rejections, {}
         losses, self._losses = self._losses, Counter()
+        unknown = {key: at for key, at in self._lost_at_ns.items() if key in self._unseen}
+        lost_at_ns, self._lost_at_ns = self._lost_at_ns, unknown
         if not rejections:
             return
+        now_ns = self._now_ns()
         noted = [
-            Tally(key, dict(counts), losses[key]) for key, counts in sorted(rejections.items(), key=_parts)
+            Tally(key, dict(counts), losses[key], (now_ns - lost_at_ns.get(key, now_ns)) // 1_000)
+            for key, counts in sorted(rejections.items(), key=_parts)
         ]
         try:
             await self._database.transact(tallies.note, noted)
@@ -273,6 +283,7 @@ class Ingress:
             for key, counts in rejections.items():
                 self._rejections.setdefault(key, Counter()).update(counts)
             self._losses.update(losses)
+            self._lost_at_ns |= lost_at_ns
 
     async def run(self) -> None:
         """Flush tallies until cancelled."""

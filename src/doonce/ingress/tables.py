@@ -114,5 +114,73 @@ ingress_gap = sa.Table(
     sa.Column("closed_at", MICROSECONDS),
     sa.Column("closed_by", IDENTITY),
     sa.Column("reason", TEXT),
+    sa.Column("cause", IDENTITY, nullable=False),
+    sa.Column("asked_by", IDENTITY),
+    sa.Column("asked_why", TEXT),
+    sa.Column("catch_up_id", IDENTITY),
 )
-"""Time in which deliveries of a route may have been lost for good (PROTOCOL I4); at most one is open for each route."""
+"""Time in which deliveries of a route may have been lost for good (PROTOCOL I4); of each cause at most one is open at a
+route. `catch_up_id` is its newest catch-up; `asked_by` and `asked_why` are of a gap that an operator opened."""
+
+ingress_catch_up = sa.Table(
+    "ingress_catch_up",
+    metadata,
+    sa.Column("id", IDENTITY, primary_key=True),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("capability", IDENTITY, nullable=False),
+    sa.Column("webhook", IDENTITY, nullable=False),
+    sa.Column("sequence", COUNT, nullable=False),
+    sa.Column("view_digest", IDENTITY, nullable=False),
+    sa.Column("asked_by", IDENTITY),
+    sa.Column("asked_why", TEXT),
+    sa.Column("covered_since", MICROSECONDS),
+    sa.Column("covered_until", MICROSECONDS),
+    sa.Column("passes", COUNT, nullable=False),
+    sa.Column("from_at", MICROSECONDS),
+    sa.Column("since_at", MICROSECONDS),
+    sa.Column("until_at", MICROSECONDS),
+    sa.Column("losses", COUNT),
+    sa.Column("page_id", IDENTITY, nullable=False),
+    sa.Column("page_number", COUNT, nullable=False),
+    sa.Column("page_cursor", TEXT),
+    sa.Column("pages", COUNT, nullable=False),
+    sa.Column("items", COUNT, nullable=False),
+    sa.Column("events", COUNT, nullable=False),
+    sa.Column("created_at", MICROSECONDS, nullable=False),
+    sa.Column("updated_at", MICROSECONDS, nullable=False),
+    sa.Index("ingress_catch_up_page", "page_id", unique=True),
+)
+"""Reading a gap from its provider, pass by pass and page by page; its work item says when and by whom.
+
+`since_at` to `until_at` is the window of the pass under way, `losses` what the gap counted when that pass began;
+without one they are null. `page_id`, `page_number` and `page_cursor` are of the page that is read next: a cursor that
+moves only in the transaction that has stored the page before (DESIGN rule 9).
+"""
+
+ingress_page = sa.Table(
+    "ingress_page",
+    metadata,
+    sa.Column("id", IDENTITY, primary_key=True),
+    sa.Column("org", IDENTITY, nullable=False),
+    sa.Column("installation", IDENTITY, nullable=False),
+    sa.Column("capability", IDENTITY, nullable=False),
+    sa.Column("webhook", IDENTITY, nullable=False),
+    sa.Column("catch_up_id", IDENTITY, nullable=False),
+    sa.Column("pass", COUNT, nullable=False),
+    sa.Column("number", COUNT, nullable=False),
+    sa.Column("cursor_digest", IDENTITY, nullable=False),
+    sa.Column("view_digest", IDENTITY, nullable=False),
+    sa.Column("attempt_id", IDENTITY, nullable=False),
+    sa.Column("items", COUNT, nullable=False),
+    sa.Column("events", COUNT, nullable=False),
+    sa.Column("fault", TEXT),
+    sa.Column("body_digest", IDENTITY, nullable=False),
+    sa.Column("body_bytes", COUNT, nullable=False),
+    sa.Column("sealed", BODY),
+    sa.Column("key_id", IDENTITY, nullable=False),
+    sa.Column("received_at", MICROSECONDS, nullable=False),
+    sa.Index("ingress_page_number", "catch_up_id", "pass", "number", unique=True),
+    sa.Index("ingress_page_body", "received_at", "id", **KEPT),
+)
+"""Pages of a provider's answers, as a receipt is of a delivery; `fault` is why no events could be made of one."""

@@ -14,22 +14,27 @@ from doonce.base.records import Record
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
-from doonce.ingress.gaps import ROUTE, lock_name
+from doonce.ingress.gaps import ROUTE, Cause, lock_name, read_gap
 from doonce.ingress.receipts import RouteKey
 from doonce.ingress.tables import ingress_gap, ingress_rejection
 
 REJECTION_COLUMNS = tuple(column.name for column in ingress_rejection.c)
 GAP_COLUMNS = tuple(column.name for column in ingress_gap.c)
-STILL_OPEN = (None, None, None)
-"""When, by whom and why a gap was closed."""
+STILL_OPEN = (None, None, None, Cause.LOSS.value, None, None, None)
+"""When, by whom and why a gap was closed; what caused it, who asked for it and why, its catch-up."""
 
 
 class Tally(Record, frozen=True):
-    """What happened at one route since the last flush: how often for each reason, and how much may be lost for good."""
+    """What happened at one route since the last flush: how often for each reason, and how much may be lost for good.
+
+    `lost_us`: how long ago the first of the losses was. Counts wait in memory while the database is away, and the gap
+    begins when something was lost, not when that could be written.
+    """
 
     route: RouteKey
     rejections: Mapping[str, int]
     losses: int
+    lost_us: int = 0
 
 
 def _count_rejections(dialect: Dialect) -> sa.Update:
@@ -52,13 +57,18 @@ def _gaps(dialect: Dialect) -> sa.Select[Any]:
 
 
 def _widen_gaps(dialect: Dialect) -> sa.Update:
-    wider = dialect.batch("wider", **dict.fromkeys(ROUTE, IDENTITY), sequence=COUNT, more=COUNT)
+    wider = dialect.batch(
+        "wider", **dict.fromkeys(ROUTE, IDENTITY), sequence=COUNT, more=COUNT, since_us=MICROSECONDS
+    )
+    earlier = wider.c.since_us < ingress_gap.c.opened_at
     same = [ingress_gap.c[name] == wider.c[name] for name in (*ROUTE, "sequence")]
     return (
         sa.update(ingress_gap)
         .where(*same)
         .values(
-            losses=ingress_gap.c.losses + wider.c.more, last_at=sa.bindparam("now_us", type_=MICROSECONDS)
+            losses=ingress_gap.c.losses + wider.c.more,
+            opened_at=sa.case((earlier, wider.c.since_us), else_=ingress_gap.c.opened_at),
+            last_at=sa.bindparam("now_us", type_=MICROSECONDS),
         )
     )
 
@@ -88,16 +98,21 @@ def note(tallies: list[Tally]) -> Txn[None]:
     yield from insert_many(ingress_rejection, REJECTION_COLUMNS, new, skip_conflicts=True)
     if counted:
         yield from fetch(COUNT_REJECTIONS, counted=counted, now_us=now_us)
-    lossy = {tally.route.parts: tally.losses for tally in tallies if tally.losses}
+    lossy = {tally.route.parts: tally for tally in tallies if tally.losses}
     if not lossy:
         return
-    found = yield from fetch(GAPS, routes=sorted(lossy))
-    latest: dict[tuple[str, ...], Row] = {tuple(row[name] for name in ROUTE): row for row in found}
-    opened = {parts: row for parts, row in latest.items() if row["closed_at"] is None}
-    wider = [(*parts, row["sequence"], lossy[parts]) for parts, row in opened.items()]  # type: ignore[index]  # four
+    found = [read_gap(row) for row in (yield from fetch(GAPS, routes=sorted(lossy)))]
+    newest = {gap.route.parts: gap.sequence for gap in found}
+    opened = {
+        gap.route.parts: gap.sequence for gap in found if gap.closed_at is None and gap.cause is Cause.LOSS
+    }
+    wider = [
+        (*parts, sequence, lossy[parts].losses, now_us - lossy[parts].lost_us)
+        for parts, sequence in opened.items()
+    ]
     fresh = [
-        (*parts, latest[parts]["sequence"] + 1 if parts in latest else 1, losses, now_us, now_us, *STILL_OPEN)
-        for parts, losses in sorted(lossy.items())
+        (*parts, newest.get(parts, 0) + 1, tally.losses, now_us - tally.lost_us, now_us, *STILL_OPEN)
+        for parts, tally in sorted(lossy.items())
         if parts not in opened
     ]
     if wider:

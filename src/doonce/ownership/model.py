@@ -13,8 +13,10 @@ class Family(str, Enum):
     RECONCILE = "reconcile"
     COMPLETION = "completion"
     EVENT = "event"
+    HYDRATE = "hydrate"
     HANDLER = "handler"
     PUSH = "push"
+    CATCH_UP = "catch_up"
 
 
 class OwnershipState(str, Enum):

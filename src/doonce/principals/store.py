@@ -185,6 +185,12 @@ def by_name(names: Iterable[PrincipalName]) -> Txn[dict[PrincipalName, Principal
     return {(row[1], row[2], row[4]): read_principal(row) for row in rows}
 
 
+def began(principal_id: str, generation: int) -> Txn[int]:
+    """When a generation began, which never changes; 0 for one that is not there."""
+    rows = yield from fetch(GENERATION, the_principal_id=principal_id, the_generation=generation)
+    return int(rows[0]["created_at"]) if rows else 0
+
+
 def tokens(ids: Iterable[str]) -> Txn[dict[str, Token]]:
     """The newest token of each connected principal."""
     rows = yield from fetch(TOKENS, ids=[(principal_id,) for principal_id in sorted(set(ids))])

@@ -26,10 +26,12 @@ H = TypeVar("H", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
-    """What an event says about one object of the provider's, as the binding maps it.
+    """What an event says about one object of the provider's, as the binding maps it; or what the whole object says.
 
     `link` and `local_ref` are None where no record of the application's is linked to it. `deleted`: the provider says
-    that it is gone; its link is suspended then, and the record stays the application's to keep.
+    that it is gone; its link is suspended then, and the record stays the application's to keep. `read_at_us` is the
+    time before the whole object was read, microseconds UTC, None where the binding does not ask for that;
+    `raw_document` is what was read then, byte for byte.
     """
 
     kind: str
@@ -38,12 +40,31 @@ class ObjectEvent:
     link: str | None
     local_ref: str | None
     raw_fields: bytes = field(repr=False)
+    read_at_us: int | None = None
+    raw_document: bytes | None = field(default=None, repr=False)
 
     @property
     def fields(self) -> dict[str, JsonValue]:
-        """The application's names of the fields that the provider owns and this event has, with exact values."""
+        """The application's names of the fields that the provider owns, with exact values.
+
+        Those that the event has; or where the whole object was read, those that it has.
+        """
         value = json.loads(self.raw_fields, bytes_max=len(self.raw_fields))
         return value if isinstance(value, dict) else {}
+
+    @property
+    def missing(self) -> bool:
+        """Whether the whole object was asked for, and the provider had none: `fields` are the event's own then."""
+        return self.read_at_us is not None and self.raw_document is None
+
+    @property
+    def document(self) -> JsonValue:
+        """The provider's answer with the whole object, its numbers exact; None where there is none.
+
+        It is made anew each time, so nobody can change it.
+        """
+        raw = self.raw_document
+        return None if raw is None else json.loads(raw, bytes_max=len(raw))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +117,14 @@ def event_of(notice: EventNotice) -> Event:
         object=None
         if told is None
         else ObjectEvent(
-            told.kind, told.remote_id, told.deleted, told.link, told.local_ref, bytes(told.fields)
+            told.kind,
+            told.remote_id,
+            told.deleted,
+            told.link,
+            told.local_ref,
+            bytes(told.fields),
+            None if told.read is None else told.read.at_us,
+            None if told.read is None else told.read.document,
         ),
     )
 

@@ -24,6 +24,7 @@ from doonce.wire.completions import (
 from doonce.wire.events import (
     EventNotice,
     EventObject,
+    EventObjectRead,
     EventReceipt,
     EventState,
     seal_event,
@@ -68,6 +69,7 @@ __all__ = [
     "ErrorDocument",
     "EventNotice",
     "EventObject",
+    "EventObjectRead",
     "EventReceipt",
     "EventState",
     "HandoffScope",

@@ -24,8 +24,10 @@ REJECT_BODY_BYTES_MAX: Final = ENVELOPE_BYTES_MAX
 NOTICE_BODY_BYTES_MAX: Final = LIMITS.response_bytes_max + ENVELOPE_BYTES_MAX
 """One completion with its result."""
 
-EVENT_BODY_BYTES_MAX: Final = EVENT_CONTENT_BYTES_MAX * 7 // 3 + ENVELOPE_BYTES_MAX
-"""One event, its content in base64, and at most all of it once more as the fields that are mapped."""
+EVENT_BODY_BYTES_MAX: Final = (
+    EVENT_CONTENT_BYTES_MAX * 7 // 3 + LIMITS.response_bytes_max * 7 // 3 + ENVELOPE_BYTES_MAX
+)
+"""One event and its object in base64, and at most all of either once more as the fields that are mapped."""
 
 RECEIPT_BODY_BYTES_MAX: Final = ENVELOPE_BYTES_MAX
 """The answer to a completion, or an error document."""

@@ -18,11 +18,30 @@ EVENT_CONTENT_BYTES_MAX: Final = 8_388_608
 """One event's content: twice the largest body of a delivery, since an exact number may be spelled a little longer."""
 
 
+class EventObjectRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole object as it was read after the event came, byte for byte; None where the provider had none any more.
+
+    `at_us` is the database's time before the read was sent: the object is no older than that.
+    """
+
+    at_us: int
+    document: bytes | None
+
+    def __repr__(self) -> str:
+        """When, and nothing of what was read."""
+        return f"EventObjectRead({self.at_us})"
+
+    def __post_init__(self) -> None:
+        check_count("at_us", self.at_us)
+        check_size("document", len(self.document or b""), LIMITS.response_bytes_max)
+
+
 class EventObject(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The provider's object that an event is about, and what the binding maps of it.
 
     `link` and `local_ref` are the link that it has now, None where nothing is linked to it. `fields` is a JSON object,
-    kept byte for byte: the application's names of the inbound fields that the event has.
+    kept byte for byte: the application's names of the inbound fields that the event has, or that the object has where
+    `read` has it. `read` is None where nothing was read for the event.
     """
 
     kind: str
@@ -31,6 +50,7 @@ class EventObject(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     link: str | None
     local_ref: str | None
     fields: msgspec.Raw
+    read: EventObjectRead | None = None
 
     def __repr__(self) -> str:
         """Which object, and nothing of what is said about it."""
@@ -161,4 +181,10 @@ def _of_object(told: EventObject) -> json.JsonValue:
         "link": told.link,
         "local_ref": told.local_ref,
         "fields_digest": digest_bytes(bytes(told.fields)),
+        "read": None if told.read is None else _of_read(told.read),
     }
+
+
+def _of_read(read: EventObjectRead) -> json.JsonValue:
+    document = read.document
+    return {"at_us": read.at_us, "document_digest": None if document is None else digest_bytes(document)}

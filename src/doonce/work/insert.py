@@ -38,7 +38,7 @@ def insert(
     policies = {name: policy for name, policy in lane_policies(items).items() if name not in held}
     if policies:
         held |= yield from lane_store.make_and_lock(policies)
-    taken = yield from lane_store.entries_at(_inheritable(items, held))
+    taken = yield from lane_store.entries_at(_inheritable(items))
     if policies or now_us is None:
         now_us = yield from clock()
     placing = _Placing(held, taken, now_us)
@@ -74,13 +74,11 @@ def lane_policies(items: Iterable[NewItem]) -> dict[str, LanePolicy]:
     return policies
 
 
-def _inheritable(items: Sequence[NewItem], held: dict[str, Lane]) -> list[tuple[str, int]]:
+def _inheritable(items: Sequence[NewItem]) -> list[tuple[str, int]]:
     return [
         (item.source_lane, item.source_position)
         for item in items
-        if item.source_lane is not None
-        and item.source_position is not None
-        and held[item.source_lane].policy is LanePolicy.BLOCK
+        if item.source_lane is not None and item.source_position is not None
     ]
 
 

@@ -77,6 +77,14 @@ def _drop_ready(dialect: Dialect) -> sa.Delete:
     )
 
 
+def _made_at(dialect: Dialect) -> sa.Select[Any]:
+    ids = dialect.batch("ids", id=IDENTITY)
+    return sa.select(work_item.c.id, work_item.c.created_at).where(
+        work_item.c.id.in_(sa.select(ids.c.id).select_from(ids.source))
+    )
+
+
+MADE_AT = Statement("work.made_at", _made_at)
 PLAIN_ITEMS = Statement("work.plain_items", _plain_items)
 LOCK_ITEMS = Statement("work.lock_items", lambda dialect: _lock_items(dialect, skip_locked=False))
 LOCK_CLAIMED = Statement("work.lock_claimed", _lock_claimed)
@@ -94,6 +102,12 @@ def read_item(row: Iterable[Any]) -> Item:
     return Item(
         v[0], v[1], Scope(v[2], v[3]), *where, _STATES[v[12]], *counts, v[21] == 1, *lease, v[26] == 1, v[27]
     )  # type: ignore[call-arg]  # the slices are as long as READ_COLUMNS says
+
+
+def made_at(ids: Iterable[str]) -> Txn[dict[str, int]]:
+    """When these items were made, which never changes."""
+    rows = yield from fetch(MADE_AT, ids=[(item_id,) for item_id in sorted(set(ids))])
+    return {row[0]: row[1] for row in rows}
 
 
 def _moved(item: Item, row: Iterable[Any]) -> Item:

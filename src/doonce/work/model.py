@@ -230,8 +230,9 @@ class Settlement(Record, frozen=True):
     """How a live claimant gives up one item.
 
     `delay_us` is for RETRY and DEFER. `failed` counts a failure before dispatch. `hold_lane_for` passes the target
-    lane on to an unresolved attempt instead of freeing it (PROTOCOL L4, L5). `for_vanished`: it only ends what a dead
-    claimant left open, so the item's count of deaths goes on (W2).
+    lane on to an unresolved attempt instead of freeing it (PROTOCOL L4, L5). `leaves_place`: the item's place in its
+    source lane is for a successor, which the same transaction inserts after this (L2). `for_vanished`: it only ends
+    what a dead claimant left open, so the item's count of deaths goes on (W2).
     """
 
     claimed: Claimed
@@ -241,6 +242,7 @@ class Settlement(Record, frozen=True):
     failure_class: str | None = None
     summary: str | None = None
     hold_lane_for: str | None = None
+    leaves_place: bool = False
     for_vanished: bool = False
 
 

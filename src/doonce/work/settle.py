@@ -252,7 +252,7 @@ def _leave_lanes(done: list[Settlement], items: dict[str, Item], held: dict[str,
         run_after = _next_run(item, settlement, now_us)
         if item.source_lane is not None and item.source_position is not None and ends:
             blocks = settlement.event is Event.DIE and held[item.source_lane].policy is LanePolicy.BLOCK
-            if not blocks:
+            if not blocks and not settlement.leaves_place:
                 left.gone.append((item.source_lane, item.source_position))
                 left.sources.add(item.source_lane)
         if item.target_lane is not None and item.target_position is not None:

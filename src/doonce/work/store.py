@@ -9,7 +9,7 @@ from __future__ import annotations
 from doonce.work.claim import ClaimRequest, RenewRequest, claim, renew, suspects_wait
 from doonce.work.history import lock_anywhere, plain_anywhere
 from doonce.work.insert import enqueue, insert, lane_policies
-from doonce.work.items import PLAIN_ITEMS, lock_claimed, lock_items, read_item, topic
+from doonce.work.items import PLAIN_ITEMS, lock_claimed, lock_items, made_at, read_item, topic
 from doonce.work.replay import Replay, replay
 from doonce.work.sweep import sweep
 
@@ -25,6 +25,7 @@ __all__ = [
     "lock_anywhere",
     "lock_claimed",
     "lock_items",
+    "made_at",
     "plain_anywhere",
     "read_item",
     "renew",

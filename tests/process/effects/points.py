@@ -13,7 +13,16 @@ from tests.process.effects.settings import Armed
 from doonce.db.database import Database
 from doonce.db.points import ArmedPoint, PointAction, Points
 
-CLAIMS = frozenset({"claim_and_prepare", "claim_questions", "claim_completions", "claim_unread"})
+CLAIMS = frozenset(
+    {
+        "claim_and_prepare",
+        "claim_questions",
+        "claim_completions",
+        "claim_unread",
+        "claim_hydrations",
+        "claim_catch_ups",
+    }
+)
 """Transactions that mostly find nothing: only those that take something are worth dying in."""
 
 

@@ -28,6 +28,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     inbox_origin: str
     inbox_credential: str
+    inbox_target: str = "/inbox"
     families: tuple[str, ...] = ("effect", "reconcile", "completion")
     armed: tuple[Armed, ...] = ()
     watch: str | None = None
@@ -41,7 +42,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     kept_us: int = 604_800_000_000
     """How long ended work stays with what works. It is looked for as often as there are sweeps."""
     dies_of: str | None = None
-    """The local record whose call kills the process, as a fault in native code would."""
+    """The contact whose call kills the process, as a fault in native code would."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ import sys
 import msgspec
 import structlog
 import uvloop
+from msgspec.structs import replace
 from tests.process.effects.points import TestPoints
 from tests.process.effects.settings import INBOX, WorkerSettings, key_ring
 
@@ -25,6 +26,8 @@ from doonce.db.mysql import MysqlSettings
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.effects.caller import Call, Caller, CallLog, DispatchSettings
 from doonce.effects.completions import CompletionSettings
+from doonce.effects.handing import HandlerSettings
+from doonce.effects.hydrator import HydrationSettings
 from doonce.effects.reconciler import ReconcileSettings
 from doonce.effects.telling import Inbox
 from doonce.http import PRIVATE_ALLOWED, EgressPolicy, Sent
@@ -33,6 +36,8 @@ from doonce.ownership.model import Family
 from doonce.principals.vault import Vault
 from doonce.work.model import RetryPolicy
 from doonce.work.service import WorkerSettings as FamilySettings
+
+SOON = RetryPolicy(base_us=50_000, cap_us=500_000)
 
 
 def engine_of(settings: WorkerSettings, database: Database) -> Engine:
@@ -49,16 +54,21 @@ def engine_of(settings: WorkerSettings, database: Database) -> Engine:
         Vault(key_ring(settings.key)),
         _egress(settings.origin),
         _egress(settings.inbox_origin),
-        {INBOX: Inbox(settings.inbox_origin, "/inbox", Secret(settings.inbox_credential))},
+        {INBOX: Inbox(settings.inbox_origin, settings.inbox_target, Secret(settings.inbox_credential))},
         EngineSettings(
             effects=family,
             reconciles=family,
             completions=family,
             events=family,
+            hydrations=family,
+            pushes=family,
+            catch_ups=family,
             ingress=IngressSettings(tally_seconds=0.05),
             dispatch=DispatchSettings(margin_us=settings.margin_us, evidence_pause_seconds=0.05),
             reconcile=ReconcileSettings(again_us=100_000, again_cap_us=500_000),
-            completion=CompletionSettings(policy=RetryPolicy(base_us=50_000, cap_us=500_000)),
+            completion=CompletionSettings(policy=SOON),
+            hydration=HydrationSettings(policy=replace(SOON, tries_max=1_000, failures_max=1_000)),
+            handler=HandlerSettings(policy=replace(SOON, failures_max=10_000)),
             retention=RetentionSettings(
                 ended_kept_us=settings.kept_us,
                 dead_kept_us=settings.kept_us,
@@ -83,11 +93,11 @@ def _egress(origin: str) -> EgressPolicy:
     return EgressPolicy(origins=frozenset({origin}), http_allowed=True, private_networks=PRIVATE_ALLOWED)
 
 
-def _die_of(local_ref: str) -> None:
+def _die_of(contact: str) -> None:
     make = Caller.make
 
     async def deadly(self: Caller, call: Call, secrets: dict[str, Secret], note: CallLog) -> Sent:
-        if call.command.local_ref == local_ref:
+        if f"/{contact}?" in call.request.target:
             os.kill(os.getpid(), signal.SIGKILL)
         return await make(self, call, secrets, note)
 

@@ -11,7 +11,7 @@ IN_FLIGHT = "call.in_flight"
 """Not a named point: the request has arrived, and its answer never comes. The test kills from outside."""
 
 WORKER_OPERATIONS = (
-    "claim_and_prepare", "mark", "finish", "renew", "claim_questions", "prepare_probe", "resolve", "append_evidence",
+    "claim_and_prepare", "mark", "finish", "renew", "claim_questions", "prepare_reads", "resolve", "append_evidence",
     "claim_completions", "settle", "sweep", "erase", "retire",
 )  # fmt: skip
 """The durable commits of a working process."""
@@ -22,6 +22,11 @@ ACCEPT_OPERATIONS = ("accept", "reject")
 RECEIVER_OPERATIONS = ("receive", "note", "claim_unread", "finish_derivations", "claim_handings")
 """The durable commits between a provider's request and its event at the door of the application."""
 
+READER_OPERATIONS = ("claim_hydrations", "prepare_reads", "mark", "finish_hydrations")
+"""The durable commits between an event and its object at the door of the application."""
+CATCH_UP_OPERATIONS = ("start_catch_up", "claim_catch_ups", "begin_pass", "turn_page")
+"""The durable commits between a gap and its end, beside those of every call."""
+
 HANDLER = ("handler.inside", "handler.before_commit", "handler.after_commit")
 """Inside a handler of the embedding application, around the commit of its own transaction."""
 
@@ -31,7 +36,7 @@ EMBEDDED_OPERATIONS = ("finish_derivations", "claim_handings", "settle")
 OPERATOR_OPERATIONS = frozenset(
     {
         "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "follow",
-        "issue", "publish", "reconnect", "release", "replace", "replay", "revoke", "rotate",
+        "issue", "open_gap", "publish", "reconnect", "release", "replace", "replay", "revoke", "rotate",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""
@@ -53,7 +58,7 @@ class Needs(str, Enum):
 
 NEEDS = {
     "claim_questions": Needs.UNKNOWN,
-    "prepare_probe": Needs.UNKNOWN,
+    "prepare_reads": Needs.UNKNOWN,
     "resolve": Needs.UNKNOWN,
     "renew": Needs.SLOW,
 }

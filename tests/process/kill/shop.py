@@ -31,7 +31,7 @@ from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import OriginPolicy, compile_view
 from doonce.catalog.pack import read_pack
 from doonce.db.migrate import migrate
-from doonce.events.service import content_place
+from doonce.events.making import content_place
 from doonce.events.tables import event
 from doonce.ingress.receipts import RouteKey
 from doonce.ingress.tables import ingress_quarantine, ingress_receipt, ingress_rejection

@@ -17,9 +17,11 @@ from tests.process.effects.waiting import until
 from tests.process.kill.boundaries import (
     ACCEPT_OPERATIONS,
     CALLS,
+    CATCH_UP_OPERATIONS,
     LOOKS,
     OPERATOR_OPERATIONS,
     PLUMBING,
+    READER_OPERATIONS,
     RECEIVER_OPERATIONS,
     WORKER_OPERATIONS,
     Needs,
@@ -80,7 +82,13 @@ def test_every_call_site_of_a_transaction_is_declared() -> None:
     """Also those that no recorded run would come by. Conformance cases are tests, with kills of their own."""
     modules = [path for path in SOURCES.rglob("*.py") if "conformance" not in path.parts]
     found = {name for path in modules for name in operations_in(ast.parse(path.read_text()))}
-    killed = {*WORKER_OPERATIONS, *ACCEPT_OPERATIONS, *RECEIVER_OPERATIONS}
+    killed = {
+        *WORKER_OPERATIONS,
+        *ACCEPT_OPERATIONS,
+        *RECEIVER_OPERATIONS,
+        *READER_OPERATIONS,
+        *CATCH_UP_OPERATIONS,
+    }
     declared = {*killed, *OPERATOR_OPERATIONS, *LOOKS}
     assert found - PLUMBING <= declared, "say in boundaries.py who dies in it, or who asks again"
     assert killed <= found

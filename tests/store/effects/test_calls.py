@@ -17,10 +17,10 @@ from doonce.commands.tables import command, command_end
 from doonce.db.database import Database
 from doonce.db.faults import CommitUnknown, RefusedData
 from doonce.db.transaction import Txn, insert_many
-from doonce.effects import reconcile
 from doonce.effects import store as effects
 from doonce.effects.attempts import attempts_of
-from doonce.effects.reconcile import PrepareProbe
+from doonce.effects.model import AttemptKind
+from doonce.effects.reads import PrepareRead, prepare_reads
 from doonce.effects.tables import disposition, effect_attempt
 from doonce.http import Go, NotSent, Replied, Request, Sent, Stage, Unanswered, boottime_ns
 from doonce.work.model import State
@@ -322,8 +322,11 @@ async def test_w2_a_convicted_reconciliation_is_an_operators_and_asks_nothing(ca
     await calls.run(start)
     found = await calls.question()
     assert found.command is not None
-    prepared = PrepareProbe(found.claimed, "default", new_id("att"), found.command, "item.read")
-    assert await calls.database.transact(reconcile.prepare_probe, prepared)
+    pins, digest = found.command.pins, found.command.request.body_digest
+    prepared = PrepareRead(
+        found.claimed, "default", new_id("att"), AttemptKind.PROBE, pins, "item.read", digest
+    )
+    assert await calls.database.transact(prepare_reads, [prepared]) == [True]
     (probe,) = (await calls.database.read(attempts_of, [start.attempt_id]))[start.attempt_id]
     asked = len(calls.provider.sent)
     await calls.look(replace(found, open_probe=probe, claimed=replace(found.claimed, poison=True)))

@@ -53,10 +53,11 @@ async def state(calls: Calls, completion: Completion) -> tuple[object, object]:
 
 
 def operator(calls: Calls) -> Operator:
-    """The operators' side over a database; `replay` needs nothing else of an engine."""
+    """The operators' side over a database; `show`, `replay` and `resolve` need nothing else of an engine."""
 
     class Engine:
         database = calls.database
+        views = calls.views
 
         class settings:  # noqa: N801  # an attribute of that name
             deployment = "default"

@@ -248,7 +248,10 @@ async def test_w4_a_second_attempt_beside_an_open_one_is_refused_by_its_key(worl
 
     def another() -> Txn[None]:
         now_us = yield from clock()
-        row = attempt_row(new_id("att"), AttemptKind.EFFECT, 0, claimed, command, command.operation, now_us)
+        digest = command.request.body_digest
+        row = attempt_row(
+            new_id("att"), AttemptKind.EFFECT, 0, claimed, command.pins, command.operation, digest, now_us
+        )
         yield from insert_many(effect_attempt, ATTEMPT_COLUMNS, [row])
 
     with pytest.raises(RefusedData):

@@ -9,7 +9,8 @@ from doonce.app.operate import receipts
 from doonce.base.errors import Conflict, MissingOrDenied, Unavailable
 from doonce.base.ids import new_id
 from doonce.db.database import Database
-from doonce.events.service import content_place, rewrap_events
+from doonce.events.making import content_place
+from doonce.events.service import rewrap_events
 from doonce.ingress import bodies
 from doonce.ingress.receipts import Sealed
 from doonce.ingress.rewrapping import Page, Rewrapped, page, replace

@@ -8,7 +8,7 @@ from doonce.catalog.binding import read_binding
 from doonce.catalog.compile import OriginPolicy, compile_view
 from doonce.catalog.pack import read_pack
 from doonce.db.database import Database
-from doonce.events.service import content_place
+from doonce.events.making import content_place
 
 
 def batch(*ids: int, **more: object) -> bytes:

@@ -30,6 +30,69 @@ FROM view_publication FORCE INDEX (`PRIMARY`, view_publication_digest)
 ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
 -- no parameters
 
+-- catch_ups.attach
+UPDATE ingress_gap FORCE INDEX (`PRIMARY`)
+SET catch_up_id=?
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ?;
+-- new_catch_up, the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- catch_ups.gaps_of_route
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap FORCE INDEX (`PRIMARY`)
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ?
+ORDER BY ingress_gap.sequence;
+-- the_org, the_installation, the_capability, the_webhook
+
+-- catch_ups.live_work
+SELECT work_item.id
+FROM work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
+WHERE work_item.subject_id = ? AND (work_item.state NOT IN (?, ?, ?, ?));
+-- subject, 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- catch_ups.lock
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up FORCE INDEX (`PRIMARY`, ingress_catch_up_page)
+WHERE ingress_catch_up.id = ?
+FOR UPDATE;
+-- the_id
+
+-- catch_ups.move
+UPDATE ingress_catch_up FORCE INDEX (`PRIMARY`, ingress_catch_up_page)
+SET covered_since=?, covered_until=?, passes=?, from_at=?, since_at=?, until_at=?, losses=?, page_id=?, page_number=?, page_cursor=?, pages=?, items=?, events=?, updated_at=?
+WHERE ingress_catch_up.id = ?;
+-- new_covered_since, new_covered_until, new_passes, new_from_at, new_since_at, new_until_at, new_losses, new_page_id, new_page_number, new_page_cursor, new_pages, new_items, new_events, now_us, the_id
+
+-- catch_ups.of_pages
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_catch_up FORCE INDEX (`PRIMARY`, ingress_catch_up_page) ON true = 1
+WHERE ingress_catch_up.page_id = ids.id;
+-- ids (rows as JSON)
+
+-- catch_ups.read_with
+SELECT ingress_page.id
+FROM ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number)
+WHERE ingress_page.catch_up_id = ? AND ingress_page.pass = ? AND ingress_page.cursor_digest = ?;
+-- the_id, the_pass, the_cursor
+
+-- catch_ups.unattended
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap FORCE INDEX (`PRIMARY`)
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.catch_up_id IS NULL AND (ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence) > (?, ?, ?, ?, ?)
+ORDER BY ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence
+LIMIT ?;
+-- after_org, after_installation, after_capability, after_webhook, after_sequence, rows
+
+-- catching_up.gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]', sequence BIGINT PATH '$[4]' )) AS wanted STRAIGHT_JOIN ingress_gap FORCE INDEX (`PRIMARY`) ON ingress_gap.org = wanted.org AND ingress_gap.installation = wanted.installation AND ingress_gap.capability = wanted.capability AND ingress_gap.webhook = wanted.webhook AND ingress_gap.sequence = wanted.sequence;
+-- wanted (rows as JSON)
+
+-- catching_up.stored
+SELECT ingress_page.id
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number) ON true = 1
+WHERE ingress_page.id = ids.id;
+-- ids (rows as JSON)
+
 -- commands.find_handoffs
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( `key` LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN (handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key)
@@ -155,6 +218,12 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT
 WHERE event.id = ids.id;
 -- ids (rows as JSON)
 
+-- events.load_objects
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN event_object FORCE INDEX (`PRIMARY`) ON true = 1
+WHERE event_object.event_id = ids.id;
+-- ids (rows as JSON)
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
@@ -255,6 +324,12 @@ SET sealed=?, ended_at=?
 WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.id = ? AND webhook_secret.ended_at IS NULL;
 -- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
 
+-- ingress.erase_pages
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number)
+SET ingress_page.sealed=?
+WHERE ingress_page.id = ids.id;
+-- ids (rows as JSON), nothing
+
 -- ingress.erase_quarantined
 UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
 SET ingress_quarantine.sealed=?
@@ -268,13 +343,13 @@ WHERE ingress_receipt.id = ids.id;
 -- ids (rows as JSON), nothing
 
 -- ingress.gap
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap FORCE INDEX (`PRIMARY`)
 WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ?;
 -- the_org, the_installation, the_capability, the_webhook, the_sequence
 
 -- ingress.gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]' )) AS routes STRAIGHT_JOIN ingress_gap FORCE INDEX (`PRIMARY`) ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
 ORDER BY ingress_gap.sequence;
 -- routes (rows as JSON)
@@ -309,6 +384,14 @@ ORDER BY ingress_receipt.id
 FOR UPDATE;
 -- 0, 1, ids (rows as JSON)
 
+-- ingress.old_pages
+SELECT ingress_page.id
+FROM ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number)
+WHERE ingress_page.sealed IS NOT NULL AND ingress_page.received_at < ?
+ORDER BY ingress_page.received_at, ingress_page.id
+LIMIT ?;
+-- before_us, rows
+
 -- ingress.old_quarantined
 SELECT ingress_quarantine.receipt_id
 FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
@@ -328,7 +411,7 @@ LIMIT ?;
 -- before_us, 'cancelled', 'dead', 'skipped', 'succeeded', rows
 
 -- ingress.open_gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap FORCE INDEX (`PRIMARY`)
 WHERE ingress_gap.closed_at IS NULL
 ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
@@ -336,7 +419,7 @@ LIMIT ?;
 -- 500
 
 -- ingress.open_gaps_in_scope
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap FORCE INDEX (`PRIMARY`)
 WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = ? AND ingress_gap.installation = ?
 ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
@@ -361,6 +444,12 @@ FROM ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body)
 WHERE ingress_receipt.id = ? AND ingress_receipt.sealed IS NOT NULL;
 -- the_receipt
 
+-- ingress.sealed_page
+SELECT ingress_page.sealed, ingress_page.key_id
+FROM ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number)
+WHERE ingress_page.id = ? AND ingress_page.sealed IS NOT NULL;
+-- the_receipt
+
 -- ingress.sealed_quarantined
 SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
 FROM ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key)
@@ -368,8 +457,8 @@ WHERE ingress_quarantine.receipt_id = ? AND ingress_quarantine.sealed IS NOT NUL
 -- the_receipt
 
 -- ingress.widen_gaps
-UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]', sequence BIGINT PATH '$[4]', more BIGINT PATH '$[5]' )) AS wider STRAIGHT_JOIN ingress_gap FORCE INDEX (`PRIMARY`)
-SET ingress_gap.losses=(ingress_gap.losses + wider.more), ingress_gap.last_at=?
+UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', capability LONGTEXT PATH '$[2]', webhook LONGTEXT PATH '$[3]', sequence BIGINT PATH '$[4]', more BIGINT PATH '$[5]', since_us BIGINT PATH '$[6]' )) AS wider STRAIGHT_JOIN ingress_gap FORCE INDEX (`PRIMARY`)
+SET ingress_gap.losses=(ingress_gap.losses + wider.more), ingress_gap.opened_at=CASE WHEN (ingress_gap.opened_at > wider.since_us) THEN wider.since_us ELSE ingress_gap.opened_at END, ingress_gap.last_at=?
 WHERE ingress_gap.org = wider.org AND ingress_gap.installation = wider.installation AND ingress_gap.capability = wider.capability AND ingress_gap.webhook = wider.webhook AND ingress_gap.sequence = wider.sequence;
 -- wider (rows as JSON), now_us
 
@@ -615,6 +704,14 @@ ORDER BY event.id DESC
 LIMIT ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
+-- operate.event_object_by_event_id
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN event_object FORCE INDEX (`PRIMARY`) ON true = 1
+WHERE event_object.event_id = wanted.value
+ORDER BY event_object.event_id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
 -- operate.handoff_by_key
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key) ON true = 1
@@ -655,11 +752,51 @@ ORDER BY handoff_conflict.recorded_at
 LIMIT ?;
 -- wanted (rows as JSON), 500
 
+-- operate.ingress_catch_up_by_id
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_catch_up FORCE INDEX (`PRIMARY`, ingress_catch_up_page) ON true = 1
+WHERE ingress_catch_up.id = wanted.value
+ORDER BY ingress_catch_up.id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_catch_up_by_id_in_scope
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_catch_up FORCE INDEX (`PRIMARY`, ingress_catch_up_page) ON true = 1
+WHERE ingress_catch_up.id = wanted.value AND ingress_catch_up.org = ? AND ingress_catch_up.installation = ?
+ORDER BY ingress_catch_up.id
+LIMIT ?;
+-- wanted (rows as JSON), the_org, the_installation, 500
+
+-- operate.ingress_catch_up_by_page_id
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_catch_up FORCE INDEX (`PRIMARY`, ingress_catch_up_page) ON true = 1
+WHERE ingress_catch_up.page_id = wanted.value
+ORDER BY ingress_catch_up.id
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
 -- operate.ingress_identity_by_identity
 SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_identity FORCE INDEX (`PRIMARY`, ingress_identity_receipt_id_key) ON true = 1
 WHERE ingress_identity.identity = wanted.value
 ORDER BY ingress_identity.identity
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_page_by_catch_up_id
+SELECT ingress_page.id, ingress_page.org, ingress_page.installation, ingress_page.capability, ingress_page.webhook, ingress_page.catch_up_id, ingress_page.pass, ingress_page.number, ingress_page.cursor_digest, ingress_page.view_digest, ingress_page.attempt_id, ingress_page.items, ingress_page.events, ingress_page.fault, ingress_page.body_digest, ingress_page.body_bytes, ingress_page.sealed, ingress_page.key_id, ingress_page.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number) ON true = 1
+WHERE ingress_page.catch_up_id = wanted.value
+ORDER BY ingress_page.pass, ingress_page.number
+LIMIT ?;
+-- wanted (rows as JSON), 500
+
+-- operate.ingress_page_by_id
+SELECT ingress_page.id, ingress_page.org, ingress_page.installation, ingress_page.capability, ingress_page.webhook, ingress_page.catch_up_id, ingress_page.pass, ingress_page.number, ingress_page.cursor_digest, ingress_page.view_digest, ingress_page.attempt_id, ingress_page.items, ingress_page.events, ingress_page.fault, ingress_page.body_digest, ingress_page.body_bytes, ingress_page.sealed, ingress_page.key_id, ingress_page.received_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( value LONGTEXT PATH '$[0]' )) AS wanted STRAIGHT_JOIN ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number) ON true = 1
+WHERE ingress_page.id = wanted.value
+ORDER BY ingress_page.id
 LIMIT ?;
 -- wanted (rows as JSON), 500
 
@@ -956,6 +1093,20 @@ WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
 ORDER BY token_version.principal_id;
 -- 'connected', key
 
+-- rewrap.event_object_page
+SELECT event_object.event_id AS name, event_object.sealed, event_object.key_id
+FROM event_object FORCE INDEX (`PRIMARY`)
+WHERE event_object.event_id > ? AND event_object.key_id != ? AND event_object.sealed IS NOT NULL
+ORDER BY event_object.event_id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.event_object_replace
+UPDATE event_object FORCE INDEX (`PRIMARY`)
+SET sealed=?, key_id=?
+WHERE event_object.event_id = ? AND event_object.key_id = ? AND event_object.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
 -- rewrap.event_page
 SELECT event.id AS name, event.sealed, event.key_id
 FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
@@ -968,6 +1119,20 @@ LIMIT ?;
 UPDATE event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
 SET sealed=?, key_id=?
 WHERE event.id = ? AND event.key_id = ? AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_page_page
+SELECT ingress_page.id AS name, ingress_page.sealed, ingress_page.key_id
+FROM ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number)
+WHERE ingress_page.id > ? AND ingress_page.key_id != ? AND ingress_page.sealed IS NOT NULL
+ORDER BY ingress_page.id
+LIMIT ?;
+-- after, current, rows
+
+-- rewrap.ingress_page_replace
+UPDATE ingress_page FORCE INDEX (`PRIMARY`, ingress_page_body, ingress_page_number)
+SET sealed=?, key_id=?
+WHERE ingress_page.id = ? AND ingress_page.key_id = ? AND ingress_page.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
 -- rewrap.ingress_quarantine_page
@@ -1161,6 +1326,12 @@ FROM work_retention FORCE INDEX (`PRIMARY`)
 WHERE work_retention.name = ?
 FOR UPDATE;
 -- walk
+
+-- work.made_at
+SELECT work_item.id, work_item.created_at
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
+WHERE work_item.id = ids.id;
+-- ids (rows as JSON)
 
 -- work.note
 UPDATE work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)

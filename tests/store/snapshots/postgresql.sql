@@ -32,6 +32,72 @@ FROM view_publication
 ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
 -- no parameters
 
+-- catch_ups.attach
+UPDATE ingress_gap
+SET catch_up_id=$1::VARCHAR COLLATE "C"
+WHERE ingress_gap.org = $2::VARCHAR COLLATE "C" AND ingress_gap.installation = $3::VARCHAR COLLATE "C" AND ingress_gap.capability = $4::VARCHAR COLLATE "C" AND ingress_gap.webhook = $5::VARCHAR COLLATE "C" AND ingress_gap.sequence = $6::BIGINT;
+-- new_catch_up, the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- catch_ups.gaps_of_route
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap
+WHERE ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C" AND ingress_gap.capability = $3::VARCHAR COLLATE "C" AND ingress_gap.webhook = $4::VARCHAR COLLATE "C"
+ORDER BY ingress_gap.sequence;
+-- the_org, the_installation, the_capability, the_webhook
+
+-- catch_ups.live_work
+SELECT work_item.id
+FROM work_item
+WHERE work_item.subject_id = $1::VARCHAR COLLATE "C" AND (work_item.state NOT IN ($2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C"));
+-- subject, 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- catch_ups.lock
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.id = $1::VARCHAR COLLATE "C"
+FOR UPDATE;
+-- the_id
+
+-- catch_ups.move
+UPDATE ingress_catch_up
+SET covered_since=$1::BIGINT, covered_until=$2::BIGINT, passes=$3::BIGINT, from_at=$4::BIGINT, since_at=$5::BIGINT, until_at=$6::BIGINT, losses=$7::BIGINT, page_id=$8::VARCHAR COLLATE "C", page_number=$9::BIGINT, page_cursor=$10::VARCHAR COLLATE "C", pages=$11::BIGINT, items=$12::BIGINT, events=$13::BIGINT, updated_at=$14::BIGINT
+WHERE ingress_catch_up.id = $15::VARCHAR COLLATE "C";
+-- new_covered_since, new_covered_until, new_passes, new_from_at, new_since_at, new_until_at, new_losses, new_page_id, new_page_number, new_page_cursor, new_pages, new_items, new_events, now_us, the_id
+
+-- catch_ups.of_pages
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.page_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
+-- catch_ups.read_with
+SELECT ingress_page.id
+FROM ingress_page
+WHERE ingress_page.catch_up_id = $1::VARCHAR COLLATE "C" AND ingress_page.pass = $2::BIGINT AND ingress_page.cursor_digest = $3::VARCHAR COLLATE "C";
+-- the_id, the_pass, the_cursor
+
+-- catch_ups.unattended
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.catch_up_id IS NULL AND (ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence) > ($1::VARCHAR COLLATE "C", $2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::BIGINT)
+ORDER BY ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence
+LIMIT $6::BIGINT;
+-- after_org, after_installation, after_capability, after_webhook, after_sequence, rows
+
+-- catching_up.gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap
+JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS BIGINT[])) AS wanted(org, installation, capability, webhook, sequence) ON ingress_gap.org = wanted.org AND ingress_gap.installation = wanted.installation AND ingress_gap.capability = wanted.capability AND ingress_gap.webhook = wanted.webhook AND ingress_gap.sequence = wanted.sequence;
+-- wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]
+
+-- catching_up.stored
+SELECT ingress_page.id
+FROM ingress_page
+WHERE ingress_page.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
 -- commands.find_handoffs
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -171,6 +237,13 @@ WHERE event.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
+-- events.load_objects
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event
@@ -274,6 +347,13 @@ SET sealed=$1::BYTEA, ended_at=$2::BIGINT
 WHERE webhook_secret.org = $3::VARCHAR COLLATE "C" AND webhook_secret.installation = $4::VARCHAR COLLATE "C" AND webhook_secret.capability = $5::VARCHAR COLLATE "C" AND webhook_secret.webhook = $6::VARCHAR COLLATE "C" AND webhook_secret.id = $7::VARCHAR COLLATE "C" AND webhook_secret.ended_at IS NULL;
 -- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
 
+-- ingress.erase_pages
+UPDATE ingress_page
+SET sealed=$1::BYTEA
+WHERE ingress_page.id IN (SELECT ids.id
+FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
+-- nothing, ids[0]
+
 -- ingress.erase_quarantined
 UPDATE ingress_quarantine
 SET sealed=$1::BYTEA
@@ -289,13 +369,13 @@ FROM unnest(CAST($2::VARCHAR AS TEXT[])) AS ids(id));
 -- nothing, ids[0]
 
 -- ingress.gap
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 WHERE ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C" AND ingress_gap.capability = $3::VARCHAR COLLATE "C" AND ingress_gap.webhook = $4::VARCHAR COLLATE "C" AND ingress_gap.sequence = $5::BIGINT;
 -- the_org, the_installation, the_capability, the_webhook, the_sequence
 
 -- ingress.gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 JOIN unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[])) AS routes(org, installation, capability, webhook) ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
 ORDER BY ingress_gap.sequence;
@@ -334,6 +414,14 @@ ORDER BY ingress_receipt.id
 FOR UPDATE;
 -- 0, 1, ids[0]
 
+-- ingress.old_pages
+SELECT ingress_page.id
+FROM ingress_page
+WHERE ingress_page.sealed IS NOT NULL AND ingress_page.received_at < $1::BIGINT
+ORDER BY ingress_page.received_at, ingress_page.id
+LIMIT $2::BIGINT;
+-- before_us, rows
+
 -- ingress.old_quarantined
 SELECT ingress_quarantine.receipt_id
 FROM ingress_quarantine
@@ -353,7 +441,7 @@ LIMIT $2::BIGINT;
 -- before_us, rows, 'cancelled', 'dead', 'skipped', 'succeeded'
 
 -- ingress.open_gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 WHERE ingress_gap.closed_at IS NULL
 ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
@@ -361,7 +449,7 @@ LIMIT $1::INTEGER;
 -- 500
 
 -- ingress.open_gaps_in_scope
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = $1::VARCHAR COLLATE "C" AND ingress_gap.installation = $2::VARCHAR COLLATE "C"
 ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
@@ -387,6 +475,12 @@ FROM ingress_receipt
 WHERE ingress_receipt.id = $1::VARCHAR COLLATE "C" AND ingress_receipt.sealed IS NOT NULL;
 -- the_receipt
 
+-- ingress.sealed_page
+SELECT ingress_page.sealed, ingress_page.key_id
+FROM ingress_page
+WHERE ingress_page.id = $1::VARCHAR COLLATE "C" AND ingress_page.sealed IS NOT NULL;
+-- the_receipt
+
 -- ingress.sealed_quarantined
 SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
 FROM ingress_quarantine
@@ -395,10 +489,10 @@ WHERE ingress_quarantine.receipt_id = $1::VARCHAR COLLATE "C" AND ingress_quaran
 
 -- ingress.widen_gaps
 UPDATE ingress_gap
-SET losses=(ingress_gap.losses + wider.more), last_at=$1::BIGINT
-FROM unnest(CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[])) AS wider(org, installation, capability, webhook, sequence, more)
+SET losses=(ingress_gap.losses + wider.more), opened_at=CASE WHEN (ingress_gap.opened_at > wider.since_us) THEN wider.since_us ELSE ingress_gap.opened_at END, last_at=$1::BIGINT
+FROM unnest(CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS TEXT[]), CAST($4::VARCHAR AS TEXT[]), CAST($5::VARCHAR AS TEXT[]), CAST($6::VARCHAR AS BIGINT[]), CAST($7::VARCHAR AS BIGINT[]), CAST($8::VARCHAR AS BIGINT[])) AS wider(org, installation, capability, webhook, sequence, more, since_us)
 WHERE ingress_gap.org = wider.org AND ingress_gap.installation = wider.installation AND ingress_gap.capability = wider.capability AND ingress_gap.webhook = wider.webhook AND ingress_gap.sequence = wider.sequence;
--- now_us, wider[0], wider[1], wider[2], wider[3], wider[4], wider[5]
+-- now_us, wider[0], wider[1], wider[2], wider[3], wider[4], wider[5], wider[6]
 
 -- lanes.drop_entries
 DELETE
@@ -671,6 +765,15 @@ ORDER BY event.id DESC
 LIMIT $5::BIGINT) AS looked_at;
 -- the_org, the_installation, 1, after, rows
 
+-- operate.event_object_by_event_id
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY event_object.event_id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
 -- operate.handoff_by_key
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -716,12 +819,57 @@ ORDER BY handoff_conflict.recorded_at
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
+-- operate.ingress_catch_up_by_id
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_catch_up.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_catch_up_by_id_in_scope
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value)) AND ingress_catch_up.org = $2::VARCHAR COLLATE "C" AND ingress_catch_up.installation = $3::VARCHAR COLLATE "C"
+ORDER BY ingress_catch_up.id
+LIMIT $4::INTEGER;
+-- wanted[0], the_org, the_installation, 500
+
+-- operate.ingress_catch_up_by_page_id
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.page_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_catch_up.id
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
 -- operate.ingress_identity_by_identity
 SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
 FROM ingress_identity
 WHERE ingress_identity.identity IN (SELECT wanted.value
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
 ORDER BY ingress_identity.identity
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_page_by_catch_up_id
+SELECT ingress_page.id, ingress_page.org, ingress_page.installation, ingress_page.capability, ingress_page.webhook, ingress_page.catch_up_id, ingress_page.pass, ingress_page.number, ingress_page.cursor_digest, ingress_page.view_digest, ingress_page.attempt_id, ingress_page.items, ingress_page.events, ingress_page.fault, ingress_page.body_digest, ingress_page.body_bytes, ingress_page.sealed, ingress_page.key_id, ingress_page.received_at
+FROM ingress_page
+WHERE ingress_page.catch_up_id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_page.pass, ingress_page.number
+LIMIT $2::INTEGER;
+-- wanted[0], 500
+
+-- operate.ingress_page_by_id
+SELECT ingress_page.id, ingress_page.org, ingress_page.installation, ingress_page.capability, ingress_page.webhook, ingress_page.catch_up_id, ingress_page.pass, ingress_page.number, ingress_page.cursor_digest, ingress_page.view_digest, ingress_page.attempt_id, ingress_page.items, ingress_page.events, ingress_page.fault, ingress_page.body_digest, ingress_page.body_bytes, ingress_page.sealed, ingress_page.key_id, ingress_page.received_at
+FROM ingress_page
+WHERE ingress_page.id IN (SELECT wanted.value
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS wanted(value))
+ORDER BY ingress_page.id
 LIMIT $2::INTEGER;
 -- wanted[0], 500
 
@@ -1037,6 +1185,20 @@ WHERE token_version.sealed IS NOT NULL AND token_version.key_id != $2::VARCHAR C
 ORDER BY token_version.principal_id;
 -- 'connected', key
 
+-- rewrap.event_object_page
+SELECT event_object.event_id AS name, event_object.sealed, event_object.key_id
+FROM event_object
+WHERE event_object.event_id > $1::VARCHAR COLLATE "C" AND event_object.key_id != $2::VARCHAR COLLATE "C" AND event_object.sealed IS NOT NULL
+ORDER BY event_object.event_id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.event_object_replace
+UPDATE event_object
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE event_object.event_id = $3::VARCHAR COLLATE "C" AND event_object.key_id = $4::VARCHAR COLLATE "C" AND event_object.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
 -- rewrap.event_page
 SELECT event.id AS name, event.sealed, event.key_id
 FROM event
@@ -1049,6 +1211,20 @@ LIMIT $3::BIGINT;
 UPDATE event
 SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
 WHERE event.id = $3::VARCHAR COLLATE "C" AND event.key_id = $4::VARCHAR COLLATE "C" AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_page_page
+SELECT ingress_page.id AS name, ingress_page.sealed, ingress_page.key_id
+FROM ingress_page
+WHERE ingress_page.id > $1::VARCHAR COLLATE "C" AND ingress_page.key_id != $2::VARCHAR COLLATE "C" AND ingress_page.sealed IS NOT NULL
+ORDER BY ingress_page.id
+LIMIT $3::BIGINT;
+-- after, current, rows
+
+-- rewrap.ingress_page_replace
+UPDATE ingress_page
+SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
+WHERE ingress_page.id = $3::VARCHAR COLLATE "C" AND ingress_page.key_id = $4::VARCHAR COLLATE "C" AND ingress_page.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
 -- rewrap.ingress_quarantine_page
@@ -1253,6 +1429,13 @@ FROM work_retention
 WHERE work_retention.name = $1::VARCHAR COLLATE "C"
 FOR UPDATE;
 -- walk
+
+-- work.made_at
+SELECT work_item.id, work_item.created_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
+-- ids[0]
 
 -- work.note
 UPDATE work_item

@@ -34,6 +34,74 @@ FROM view_publication
 ORDER BY view_publication.org, view_publication.installation, view_publication.capability;
 -- no parameters
 
+-- catch_ups.attach
+UPDATE ingress_gap
+SET catch_up_id=?
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ?;
+-- new_catch_up, the_org, the_installation, the_capability, the_webhook, the_sequence
+
+-- catch_ups.gaps_of_route
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap
+WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ?
+ORDER BY ingress_gap.sequence;
+-- the_org, the_installation, the_capability, the_webhook
+
+-- catch_ups.live_work
+SELECT work_item.id
+FROM work_item
+WHERE work_item.subject_id = ? AND (work_item.state NOT IN (?, ?, ?, ?));
+-- subject, 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- catch_ups.lock
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.id = ?;
+-- the_id
+
+-- catch_ups.move
+UPDATE ingress_catch_up
+SET covered_since=?, covered_until=?, passes=?, from_at=?, since_at=?, until_at=?, losses=?, page_id=?, page_number=?, page_cursor=?, pages=?, items=?, events=?, updated_at=?
+WHERE ingress_catch_up.id = ?;
+-- new_covered_since, new_covered_until, new_passes, new_from_at, new_since_at, new_until_at, new_losses, new_page_id, new_page_number, new_page_cursor, new_pages, new_items, new_events, now_us, the_id
+
+-- catch_ups.of_pages
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.page_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
+-- catch_ups.read_with
+SELECT ingress_page.id
+FROM ingress_page
+WHERE ingress_page.catch_up_id = ? AND ingress_page.pass = ? AND ingress_page.cursor_digest = ?;
+-- the_id, the_pass, the_cursor
+
+-- catch_ups.unattended
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap
+WHERE ingress_gap.closed_at IS NULL AND ingress_gap.catch_up_id IS NULL AND (ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence) > (?, ?, ?, ?, ?)
+ORDER BY ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence
+LIMIT ? OFFSET ?;
+-- after_org, after_installation, after_capability, after_webhook, after_sequence, rows, 0
+
+-- catching_up.gaps
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
+FROM ingress_gap
+JOIN (SELECT json_extract(wanted_json.value, '$[0]') AS org, json_extract(wanted_json.value, '$[1]') AS installation, json_extract(wanted_json.value, '$[2]') AS capability, json_extract(wanted_json.value, '$[3]') AS webhook, json_extract(wanted_json.value, '$[4]') AS sequence
+FROM json_each(?) AS wanted_json) AS wanted ON ingress_gap.org = wanted.org AND ingress_gap.installation = wanted.installation AND ingress_gap.capability = wanted.capability AND ingress_gap.webhook = wanted.webhook AND ingress_gap.sequence = wanted.sequence;
+-- wanted (rows as JSON)
+
+-- catching_up.stored
+SELECT ingress_page.id
+FROM ingress_page
+WHERE ingress_page.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
 -- commands.find_handoffs
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -188,6 +256,14 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
+-- events.load_objects
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
+
 -- events.of_receipt
 SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
 FROM event
@@ -293,6 +369,14 @@ SET sealed=?, ended_at=?
 WHERE webhook_secret.org = ? AND webhook_secret.installation = ? AND webhook_secret.capability = ? AND webhook_secret.webhook = ? AND webhook_secret.id = ? AND webhook_secret.ended_at IS NULL;
 -- nothing, now_us, the_org, the_installation, the_capability, the_webhook, the_id
 
+-- ingress.erase_pages
+UPDATE ingress_page
+SET sealed=?
+WHERE ingress_page.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- nothing, ids (rows as JSON)
+
 -- ingress.erase_quarantined
 UPDATE ingress_quarantine
 SET sealed=?
@@ -310,13 +394,13 @@ FROM json_each(?) AS ids_json) AS ids);
 -- nothing, ids (rows as JSON)
 
 -- ingress.gap
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 WHERE ingress_gap.org = ? AND ingress_gap.installation = ? AND ingress_gap.capability = ? AND ingress_gap.webhook = ? AND ingress_gap.sequence = ?;
 -- the_org, the_installation, the_capability, the_webhook, the_sequence
 
 -- ingress.gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 JOIN (SELECT json_extract(routes_json.value, '$[0]') AS org, json_extract(routes_json.value, '$[1]') AS installation, json_extract(routes_json.value, '$[2]') AS capability, json_extract(routes_json.value, '$[3]') AS webhook
 FROM json_each(?) AS routes_json) AS routes ON ingress_gap.org = routes.org AND ingress_gap.installation = routes.installation AND ingress_gap.capability = routes.capability AND ingress_gap.webhook = routes.webhook
@@ -357,6 +441,14 @@ FROM json_each(?) AS ids_json) AS ids)
 ORDER BY ingress_receipt.id;
 -- 0, 1, ids (rows as JSON)
 
+-- ingress.old_pages
+SELECT ingress_page.id
+FROM ingress_page
+WHERE ingress_page.sealed IS NOT NULL AND ingress_page.received_at < ?
+ORDER BY ingress_page.received_at, ingress_page.id
+LIMIT ? OFFSET ?;
+-- before_us, rows, 0
+
 -- ingress.old_quarantined
 SELECT ingress_quarantine.receipt_id
 FROM ingress_quarantine
@@ -376,7 +468,7 @@ LIMIT ? OFFSET ?;
 -- before_us, 'cancelled', 'dead', 'skipped', 'succeeded', rows, 0
 
 -- ingress.open_gaps
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 WHERE ingress_gap.closed_at IS NULL
 ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
@@ -384,7 +476,7 @@ LIMIT ? OFFSET ?;
 -- 500, 0
 
 -- ingress.open_gaps_in_scope
-SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason
+SELECT ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook, ingress_gap.sequence, ingress_gap.losses, ingress_gap.opened_at, ingress_gap.last_at, ingress_gap.closed_at, ingress_gap.closed_by, ingress_gap.reason, ingress_gap.cause, ingress_gap.asked_by, ingress_gap.asked_why, ingress_gap.catch_up_id
 FROM ingress_gap
 WHERE ingress_gap.closed_at IS NULL AND ingress_gap.org = ? AND ingress_gap.installation = ?
 ORDER BY ingress_gap.opened_at, ingress_gap.org, ingress_gap.installation, ingress_gap.capability, ingress_gap.webhook
@@ -411,6 +503,12 @@ FROM ingress_receipt
 WHERE ingress_receipt.id = ? AND ingress_receipt.sealed IS NOT NULL;
 -- the_receipt
 
+-- ingress.sealed_page
+SELECT ingress_page.sealed, ingress_page.key_id
+FROM ingress_page
+WHERE ingress_page.id = ? AND ingress_page.sealed IS NOT NULL;
+-- the_receipt
+
 -- ingress.sealed_quarantined
 SELECT ingress_quarantine.sealed, ingress_quarantine.key_id
 FROM ingress_quarantine
@@ -419,8 +517,8 @@ WHERE ingress_quarantine.receipt_id = ? AND ingress_quarantine.sealed IS NOT NUL
 
 -- ingress.widen_gaps
 UPDATE ingress_gap
-SET losses=(ingress_gap.losses + wider.more), last_at=?
-FROM (SELECT json_extract(wider_json.value, '$[0]') AS org, json_extract(wider_json.value, '$[1]') AS installation, json_extract(wider_json.value, '$[2]') AS capability, json_extract(wider_json.value, '$[3]') AS webhook, json_extract(wider_json.value, '$[4]') AS sequence, json_extract(wider_json.value, '$[5]') AS more
+SET losses=(ingress_gap.losses + wider.more), opened_at=CASE WHEN (ingress_gap.opened_at > wider.since_us) THEN wider.since_us ELSE ingress_gap.opened_at END, last_at=?
+FROM (SELECT json_extract(wider_json.value, '$[0]') AS org, json_extract(wider_json.value, '$[1]') AS installation, json_extract(wider_json.value, '$[2]') AS capability, json_extract(wider_json.value, '$[3]') AS webhook, json_extract(wider_json.value, '$[4]') AS sequence, json_extract(wider_json.value, '$[5]') AS more, json_extract(wider_json.value, '$[6]') AS since_us
 FROM json_each(?) AS wider_json) AS wider
 WHERE ingress_gap.org = wider.org AND ingress_gap.installation = wider.installation AND ingress_gap.capability = wider.capability AND ingress_gap.webhook = wider.webhook AND ingress_gap.sequence = wider.sequence;
 -- now_us, wider (rows as JSON)
@@ -719,6 +817,16 @@ ORDER BY event.id DESC
 LIMIT ? OFFSET ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows, 0
 
+-- operate.event_object_by_event_id
+SELECT event_object.event_id, event_object.attempt_id, event_object.sealed, event_object.key_id, event_object.read_at
+FROM event_object
+WHERE event_object.event_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY event_object.event_id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
 -- operate.handoff_by_key
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at
 FROM handoff
@@ -769,6 +877,36 @@ ORDER BY handoff_conflict.recorded_at
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
+-- operate.ingress_catch_up_by_id
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_catch_up.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_catch_up_by_id_in_scope
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted) AND ingress_catch_up.org = ? AND ingress_catch_up.installation = ?
+ORDER BY ingress_catch_up.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), the_org, the_installation, 500, 0
+
+-- operate.ingress_catch_up_by_page_id
+SELECT ingress_catch_up.id, ingress_catch_up.org, ingress_catch_up.installation, ingress_catch_up.capability, ingress_catch_up.webhook, ingress_catch_up.sequence, ingress_catch_up.view_digest, ingress_catch_up.asked_by, ingress_catch_up.asked_why, ingress_catch_up.covered_since, ingress_catch_up.covered_until, ingress_catch_up.passes, ingress_catch_up.from_at, ingress_catch_up.since_at, ingress_catch_up.until_at, ingress_catch_up.losses, ingress_catch_up.page_id, ingress_catch_up.page_number, ingress_catch_up.page_cursor, ingress_catch_up.pages, ingress_catch_up.items, ingress_catch_up.events, ingress_catch_up.created_at, ingress_catch_up.updated_at
+FROM ingress_catch_up
+WHERE ingress_catch_up.page_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_catch_up.id
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
 -- operate.ingress_identity_by_identity
 SELECT ingress_identity.identity, ingress_identity.receipt_id, ingress_identity.body_digest, ingress_identity.nonce, ingress_identity.received_at
 FROM ingress_identity
@@ -776,6 +914,26 @@ WHERE ingress_identity.identity IN (SELECT wanted.value
 FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
 FROM json_each(?) AS wanted_json) AS wanted)
 ORDER BY ingress_identity.identity
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_page_by_catch_up_id
+SELECT ingress_page.id, ingress_page.org, ingress_page.installation, ingress_page.capability, ingress_page.webhook, ingress_page.catch_up_id, ingress_page.pass, ingress_page.number, ingress_page.cursor_digest, ingress_page.view_digest, ingress_page.attempt_id, ingress_page.items, ingress_page.events, ingress_page.fault, ingress_page.body_digest, ingress_page.body_bytes, ingress_page.sealed, ingress_page.key_id, ingress_page.received_at
+FROM ingress_page
+WHERE ingress_page.catch_up_id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_page.pass, ingress_page.number
+LIMIT ? OFFSET ?;
+-- wanted (rows as JSON), 500, 0
+
+-- operate.ingress_page_by_id
+SELECT ingress_page.id, ingress_page.org, ingress_page.installation, ingress_page.capability, ingress_page.webhook, ingress_page.catch_up_id, ingress_page.pass, ingress_page.number, ingress_page.cursor_digest, ingress_page.view_digest, ingress_page.attempt_id, ingress_page.items, ingress_page.events, ingress_page.fault, ingress_page.body_digest, ingress_page.body_bytes, ingress_page.sealed, ingress_page.key_id, ingress_page.received_at
+FROM ingress_page
+WHERE ingress_page.id IN (SELECT wanted.value
+FROM (SELECT json_extract(wanted_json.value, '$[0]') AS value
+FROM json_each(?) AS wanted_json) AS wanted)
+ORDER BY ingress_page.id
 LIMIT ? OFFSET ?;
 -- wanted (rows as JSON), 500, 0
 
@@ -1109,6 +1267,20 @@ WHERE token_version.sealed IS NOT NULL AND token_version.key_id != ?
 ORDER BY token_version.principal_id;
 -- 'connected', key
 
+-- rewrap.event_object_page
+SELECT event_object.event_id AS name, event_object.sealed, event_object.key_id
+FROM event_object
+WHERE event_object.event_id > ? AND event_object.key_id != ? AND event_object.sealed IS NOT NULL
+ORDER BY event_object.event_id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.event_object_replace
+UPDATE event_object
+SET sealed=?, key_id=?
+WHERE event_object.event_id = ? AND event_object.key_id = ? AND event_object.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
 -- rewrap.event_page
 SELECT event.id AS name, event.sealed, event.key_id
 FROM event
@@ -1121,6 +1293,20 @@ LIMIT ? OFFSET ?;
 UPDATE event
 SET sealed=?, key_id=?
 WHERE event.id = ? AND event.key_id = ? AND event.sealed IS NOT NULL;
+-- new_sealed, new_key, the_name, the_key
+
+-- rewrap.ingress_page_page
+SELECT ingress_page.id AS name, ingress_page.sealed, ingress_page.key_id
+FROM ingress_page
+WHERE ingress_page.id > ? AND ingress_page.key_id != ? AND ingress_page.sealed IS NOT NULL
+ORDER BY ingress_page.id
+LIMIT ? OFFSET ?;
+-- after, current, rows, 0
+
+-- rewrap.ingress_page_replace
+UPDATE ingress_page
+SET sealed=?, key_id=?
+WHERE ingress_page.id = ? AND ingress_page.key_id = ? AND ingress_page.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
 -- rewrap.ingress_quarantine_page
@@ -1332,6 +1518,14 @@ SELECT work_retention.name, work_retention.passed, work_retention.moved, work_re
 FROM work_retention
 WHERE work_retention.name = ?;
 -- walk
+
+-- work.made_at
+SELECT work_item.id, work_item.created_at
+FROM work_item
+WHERE work_item.id IN (SELECT ids.id
+FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
+FROM json_each(?) AS ids_json) AS ids);
+-- ids (rows as JSON)
 
 -- work.note
 UPDATE work_item

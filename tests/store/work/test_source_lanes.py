@@ -1,12 +1,17 @@
 """L1–L3: a source lane is a line. Its head alone runs, and the one behind it comes when the head has ended."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.store.work.kernel import EXPIRED_US, LONG_US, SCOPE, Kernel, blocking, name_of, passing
 
+from doonce.db.transaction import Txn
+from doonce.work import lanes as lane_store
 from doonce.work import settle, store
-from doonce.work.model import Event, LanePolicy, Settled
+from doonce.work.items import lock_items_then_clock
+from doonce.work.model import Event, LanePolicy, Settled, Settlement
 from doonce.work.tables import work_lane, work_lane_entry
 
 
@@ -102,6 +107,29 @@ async def test_l2_a_successor_takes_its_dead_predecessors_place(kernel: Kernel) 
         kernel.new("c", **blocking("s"), predecessor="wrk_a", source_position=dead.item.source_position)
     )
     assert await kernel.drain() == ["c", "b"]
+
+
+@pytest.mark.parametrize("policy", [blocking, passing])
+async def test_l2_a_successor_takes_the_place_that_its_predecessor_left_it(
+    kernel: Kernel, policy: Callable[[str], dict[str, Any]]
+) -> None:
+    await kernel.insert(*[kernel.new(name, **policy("s")) for name in "ab"])
+    first = await kernel.claim_one()
+
+    def passed_on() -> Txn[None]:
+        held = yield from lane_store.lock(["s"])
+        items, now_us = yield from lock_items_then_clock([first.item.id])
+        done = Settlement(first, Event.SUCCEED, leaves_place=True)
+        assert (yield from settle.apply([done], items, held, now_us)) == [Settled.DONE]
+        position = first.item.source_position
+        yield from store.insert(
+            [kernel.new("c", **policy("s"), predecessor="wrk_a", source_position=position)], held
+        )
+        yield from lane_store.save(held.values())
+
+    await kernel.database.transact(passed_on)
+    assert await kernel.drain() == ["c", "b"]
+    assert (await kernel.item("c")).source_position == 1
 
 
 async def test_l2_a_successor_after_the_lane_went_on_goes_to_its_end(kernel: Kernel) -> None:

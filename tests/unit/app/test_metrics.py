@@ -54,6 +54,7 @@ REPORTS: dict[str, tuple[Callable[[Metrics], None], float]] = {
     'doonce_deliveries_total{fate="duplicate"}': (lambda seen: seen.delivered("duplicate"), 1),
     'doonce_deliveries_turned_away_total{reason="shed"}': (lambda seen: seen.turned_away("shed"), 1),
     'doonce_events_total{fate="nobody"}': (lambda seen: seen.event("nobody"), 1),
+    'doonce_hydrations_total{fate="missing"}': (lambda seen: seen.hydrated("missing"), 1),
     'doonce_http_refused_total{reason="malformed"}': (lambda seen: seen.refused("malformed"), 1),
 }
 

@@ -54,5 +54,5 @@ def test_operations_have_names_of_their_own_and_say_what_they_need() -> None:
 
 def test_a_body_that_is_read_is_described_with_its_bounds() -> None:
     closing = DESCRIBED["components"]["schemas"]["CloseGapBody"]
-    assert closing["properties"]["losses"]["minimum"] == 1
+    assert closing["properties"]["losses"]["minimum"] == 0
     assert set(closing["required"]) == {"capability", "webhook", "sequence", "losses", "reason"}

@@ -51,7 +51,7 @@ def test_a_view_without_routes_is_spelled_as_it_always_was() -> None:
     assert not {"webhooks", "routes"} & {*json.loads(compiled.raw)}
 
 
-def test_a_view_with_routes_holds_them_and_their_reconciliation() -> None:
+def test_a_view_with_routes_holds_them() -> None:
     compiled = view(
         '[webhooks.event]\n[webhooks.once]\nurl = "https://h.example/1"\naccepts_loss = "a log"\n'
     )
@@ -59,7 +59,6 @@ def test_a_view_with_routes_holds_them_and_their_reconciliation() -> None:
     assert opened.document.format == VIEW_FORMAT_WITH_ROUTES
     assert opened.document.webhooks == compiled.document.webhooks
     assert opened.document.routes == compiled.document.routes
-    assert "item.read" in opened.operations
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ response_deadline = "10s"
 delivery_id = "Delivery-Id"
 redelivery = "window"
 redelivery_window = "3d"
-reconciliation = "item.read"
 
 [webhooks.event.verifier]
 algorithm = "hmac-sha256"
@@ -81,8 +80,6 @@ REFUSED = {
     "no redelivery": ('redelivery = "window"\n', "", "redelivery", "missing"),
     "no window": ('redelivery_window = "3d"\n', "", "redelivery_window", "goes together"),
     "a window without redelivery": ('redelivery = "window"', 'redelivery = "none"', "redelivery_window", "goes together"),
-    "an unknown reconciliation": ('reconciliation = "item.read"', 'reconciliation = "item.list"', "reconciliation", "no operation"),
-    "a reconciliation that writes": ('reconciliation = "item.read"', 'reconciliation = "item.change"', "reconciliation", "not a read"),
     "a challenge that is everything": ('when = [{ json = "/type", equals = "ping" }]\n', "", "when", "every delivery"),
     "a challenge by header": ('json = "/type"', 'header = "x-type"', "when", "by its body"),
     "a challenge without an answer": ('echo = "/challenge"\n', "", "echo", "exactly one answer"),

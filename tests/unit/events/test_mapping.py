@@ -9,8 +9,8 @@ from msgspec.structs import replace as changed
 
 from doonce.base.json import loads
 from doonce.catalog.model import FieldMap
-from doonce.catalog.webhooks import BodyFormat, EventRule, ObjectRule
-from doonce.events.mapping import Told, told_of
+from doonce.catalog.webhooks import BodyFormat, EventRule, Hydration, ObjectRule
+from doonce.events.mapping import Told, fields_of, told_of
 
 MAPS = {"item": FieldMap(outbound={"name": "label"}, inbound={"cost": "price", "left": "stock"})}
 ITEM = ObjectRule(
@@ -20,6 +20,7 @@ ITEM = ObjectRule(
     field_name=None,
     field_value=None,
     deletes=("item.gone",),
+    hydrate=Hydration(operation="item.read", fields="/item/fields", missing_statuses=(404,)),
 )
 SINGLE = changed(ITEM, fields=None, field_name="/name", field_value="/value")
 
@@ -95,3 +96,27 @@ def test_an_event_of_another_type_is_about_none() -> None:
 
 def test_without_a_mapping_there_are_no_fields() -> None:
     assert told('{"id":7,"fields":{"price":1}}', other=MAPS["item"]) == item()
+
+
+@pytest.mark.parametrize(
+    "document, fields",
+    [
+        (
+            '{"item":{"fields":{"price":1.10,"stock":null,"label":"x"}}}',
+            {"cost": Decimal("1.10"), "left": None},
+        ),
+        ('{"item":{"fields":{"stock":9007199254740993}}}', {"left": 9007199254740993}),
+        ('{"item":{"fields":{"price":"","stock":false}}}', {"cost": "", "left": False}),
+        ('{"item":{"fields":{}}}', {}),
+    ],
+)
+def test_a_whole_object_has_every_inbound_field_that_it_has(document: str, fields: dict[str, Any]) -> None:
+    found = fields_of(ITEM, MAPS["item"], document.encode())
+    assert found == fields
+    assert {name: type(value) for name, value in found.items()} == {
+        name: type(value) for name, value in fields.items()
+    }
+
+
+def test_a_whole_object_that_nothing_is_mapped_of_has_no_fields() -> None:
+    assert fields_of(ITEM, None, b'{"item":{"fields":{"price":1}}}') == {}

@@ -4,14 +4,15 @@ import pytest
 
 from doonce.base.json import JsonValue, dumps
 from doonce.catalog.webhooks import BodyFormat, EventRule, Route
-from doonce.events.model import Derived, derive, handed_to, lane_of
+from doonce.events.mapping import Told
+from doonce.events.model import Derived, derive, handed_to, is_hydrated, lane_of
 from doonce.ownership.model import Family
 
 ROUTE = ("acme", "main", "shop.events", "batch")
 
 
-def route(*handle: str, push: str | None = None) -> Route:
-    return Route(url=None, accepts_loss=None, handle=handle, push=push)
+def route(*handle: str, push: str | None = None, hydrate: tuple[str, ...] = ()) -> Route:
+    return Route(url=None, accepts_loss=None, reconcile=True, handle=handle, push=push, hydrate=hydrate)
 
 
 def object_of(content: JsonValue, *places: str) -> tuple[str, ...] | None:
@@ -84,3 +85,17 @@ def test_any_text_of_a_provider_names_a_lane() -> None:
     lane = lane_of(ROUTE, ("\n\u0001" + "x" * 10_000,))
     assert lane is not None
     assert len(lane) < 255
+
+
+@pytest.mark.parametrize(
+    "told, read",
+    [
+        (Told("item", "7", deleted=False, fields={}), True),
+        (Told("item", "7", deleted=True, fields={}), False),
+        (Told("order", "7", deleted=False, fields={}), False),
+        (None, False),
+    ],
+)
+def test_what_is_read_as_a_whole(told: Told | None, read: bool) -> None:
+    assert is_hydrated(route("*", hydrate=("item",)), told) is read
+    assert not is_hydrated(route("*"), told)

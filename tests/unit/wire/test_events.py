@@ -11,6 +11,7 @@ from doonce.wire import (
     EVENT_BODY_BYTES_MAX,
     EventNotice,
     EventObject,
+    EventObjectRead,
     EventReceipt,
     EventState,
     decode,
@@ -92,6 +93,50 @@ def test_an_object_that_was_changed_is_not_believed(changed: dict[str, Any]) -> 
 def test_an_object_is_whole(changed: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         item(**changed)
+
+
+READ = EventObjectRead(at_us=9, document=b'{"price": 1.50}\xff')
+
+
+def test_what_was_read_survives_the_wire_byte_for_byte() -> None:
+    received = decode(encode(notice(object=item(read=READ))), EventNotice, bytes_max=EVENT_BODY_BYTES_MAX)
+    verify_event(received)
+    assert received.object is not None
+    assert received.object.read == READ
+    assert "1.50" not in repr(received.object.read)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        None,
+        EventObjectRead(at_us=8, document=READ.document),
+        EventObjectRead(at_us=9, document=None),
+        EventObjectRead(at_us=9, document=b""),
+        EventObjectRead(at_us=9, document=b'{"price": 1.5}\xff'),
+    ],
+    ids=repr,
+)
+def test_what_was_read_and_changed_is_not_believed(read: EventObjectRead | None) -> None:
+    with pytest.raises(Quarantined):
+        verify_event(msgspec.structs.replace(notice(object=item(read=READ)), object=item(read=read)))
+
+
+def test_what_was_read_is_bounded() -> None:
+    assert EventObjectRead(at_us=0, document=b"x" * LIMITS.response_bytes_max).document
+    with pytest.raises(Invalid):
+        EventObjectRead(at_us=0, document=b"x" * (LIMITS.response_bytes_max + 1))
+    with pytest.raises(Invalid):
+        EventObjectRead(at_us=-1, document=None)
+
+
+def test_the_largest_event_with_the_largest_object_fits_into_a_push() -> None:
+    read = EventObjectRead(at_us=2**53 - 1, document=b"\xff" * LIMITS.response_bytes_max)
+    fields = msgspec.Raw(b'{"x":"' + b"x" * (EVENT_CONTENT_BYTES_MAX - 100) + b'"}')
+    largest = notice(content=b"\xff" * EVENT_CONTENT_BYTES_MAX, object=item(read=read, fields=fields))
+    raw = encode(largest)
+    assert len(raw) <= EVENT_BODY_BYTES_MAX
+    assert decode(raw, EventNotice, bytes_max=EVENT_BODY_BYTES_MAX) == largest
 
 
 def test_a_notice_survives_the_wire_with_its_digest() -> None:

@@ -19,7 +19,7 @@ from doonce.app.cli.output import (
     printable,
     progress,
 )
-from doonce.app.operate.model import CommandView, Decision
+from doonce.app.operate.model import CommandView, Decision, ReplayView, WorkView
 from doonce.app.operate.service import Operator
 from doonce.app.proof import declare_incarnation
 from doonce.db.incarnation import Declaration
@@ -50,7 +50,10 @@ async def show(
     *,
     body: Annotated[
         bool,
-        Parameter(negative="", help="Also the raw body of a delivery (ing_…). That it was read is logged."),
+        Parameter(
+            negative="",
+            help="Also the raw body of a delivery or page. That it was read is logged.",
+        ),
     ] = False,
     deployment: Deployment = HERE,
     json: AsJson = False,
@@ -60,8 +63,8 @@ async def show(
     Parameters
     ----------
     what
-        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, ing_…, evt_…, lnk_…, prn_…), an application's outbox id, or a handoff
-        key.
+        An id (cmd_…, wrk_…, att_…, obx_…, hnd_…, ing_…, evt_…, ctu_…, pag_…, lnk_…, prn_…), an application's outbox id,
+        or a handoff key.
     """
     async with opened(deployment) as engine:
         operator = Operator(engine)
@@ -117,15 +120,15 @@ async def replay(work: str, /, *, deployment: Deployment = HERE, json: AsJson = 
     Parameters
     ----------
     work
-        The dead completion, reconciliation, derivation or event's work (wrk_…, `doonce show` has it), or the delivery's
-        receipt (ing_…). An effect is never run again: emit a new intent.
+        The dead completion, reconciliation, derivation, event's or page's work (wrk_…, `doonce show` has it), or the
+        delivery's receipt (ing_…). An effect is never run again: emit a new intent.
     """
     async with opened(deployment) as engine:
         view = await Operator(engine).replay(work)
     if json:
         print_json(view)
         return
-    about = {"command": view.command_id, "event": view.event_id, "receipt": view.receipt_id}
+    about = _about(view)
     facts = {"work": view.work_id, "replays": view.replay_of, "family": view.family} | about
     print_facts(console(), {name: text for name, text in facts.items() if text})
 
@@ -153,7 +156,7 @@ async def release(
     if json:
         print_json(view)
         return
-    about = {"command": view.command_id, "event": view.event_id, "receipt": view.receipt_id}
+    about = _about(view)
     facts = {"released": view.work_id, "family": view.family} | about
     print_facts(console(), {name: text for name, text in facts.items() if text})
 
@@ -213,6 +216,16 @@ async def rewrap(*, deployment: Deployment = HERE, json: AsJson = False) -> None
         print_json(done)
     else:
         print_facts(console(), {name: str(count) for name, count in done.items()})
+
+
+def _about(view: ReplayView | WorkView) -> dict[str, str]:
+    """What a work item is about, by the names that people know."""
+    return {
+        "command": view.command_id,
+        "event": view.event_id,
+        "receipt": view.receipt_id,
+        "catch-up": view.catch_up_id,
+    }
 
 
 def _print_command(view: CommandView, *, json: bool) -> None:

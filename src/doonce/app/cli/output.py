@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from doonce.app.operate.gap_model import GapView
 from doonce.app.operate.model import Moment, Pruned, Status, Timeline, when
 
 PIPED_COLUMNS: Final = 200
@@ -115,11 +116,18 @@ def print_deliveries(out: Console, status: Status) -> None:
         where = f"{gap.org} / {gap.installation} / {gap.capability} / {gap.webhook}"
         out.print(
             f"[bold yellow]gap {gap.sequence}[/bold yellow]  {escape(where)}  {gap.losses} may be lost, "
-            f"{when(gap.opened_at_us)} to {when(gap.last_at_us)}",
+            f"{when(gap.opened_at_us)} to {when(gap.last_at_us)}{_read_so_far(gap)}",
             soft_wrap=True,
         )
-    if status.gaps:
-        out.print("next: find at the provider what is missing, then doonce gap close")
+    if any(gap.needs_operator for gap in status.gaps):
+        out.print(
+            "next: doonce gap reconcile, or find at the provider what is missing, then doonce gap close"
+        )
+
+
+def _read_so_far(gap: GapView) -> str:
+    found = gap.catch_up
+    return "" if found is None else f"  {_coloured(found.state)}, {found.pages} pages"
 
 
 def print_retention(out: Console, status: Status) -> None:

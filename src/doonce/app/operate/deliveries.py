@@ -6,12 +6,11 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from doonce.app.operate.model import DeliveryStatus, GapView, TurnedAway
+from doonce.app.operate.model import DeliveryStatus, TurnedAway
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch
 from doonce.events.tables import event
-from doonce.ingress.gaps import Gap
 from doonce.ingress.tables import ingress_quarantine, ingress_receipt, ingress_rejection
 from doonce.work.model import Scope
 
@@ -135,20 +134,3 @@ def _counted(counter: tuple[Statement, Statement], after: str, scope: Scope | No
             inside, after=after, rows=COUNT_MAX, the_org=scope.org, the_installation=scope.installation
         )
     return rows[0][1], rows[0][0] >= COUNT_MAX
-
-
-def gap_view(gap: Gap) -> GapView:
-    """A gap as it is shown."""
-    return GapView(
-        org=gap.route.org,
-        installation=gap.route.installation,
-        capability=gap.route.capability,
-        webhook=gap.route.webhook,
-        sequence=gap.sequence,
-        losses=gap.losses,
-        opened_at_us=gap.opened_at,
-        last_at_us=gap.last_at,
-        closed_at_us=gap.closed_at,
-        closed_by=gap.closed_by,
-        reason=gap.reason,
-    )

@@ -44,3 +44,4 @@ class Gauges:
         self._metrics.gaps.set(len(gaps))
         self._metrics.overdue.set(retention.overdue_us / 1e6)
         self._metrics.walked.set(retention.walked_us / 1e6 if retention.walked_us is not None else -1)
+        self._metrics.gaps_left.set(sum(gap.needs_operator for gap in gaps))

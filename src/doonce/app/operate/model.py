@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from doonce.app.operate.gap_model import GapView
+from doonce.app.operate.shown import Shown
 from doonce.catalog.model import Outcome, Verdict
 from doonce.commands.model import CommandState, EndedAs, derive_state
 from doonce.effects.model import AttemptKind
@@ -17,10 +19,6 @@ from doonce.ownership.model import Family
 from doonce.work.model import TERMINAL, State
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is printed, or answered as JSON."""
 
 
 class Moment(Shown, frozen=True, kw_only=True):
@@ -58,7 +56,7 @@ class CommandView(Shown, frozen=True, kw_only=True):
 
 
 class ReplayView(Shown, frozen=True, kw_only=True):
-    """What took the place of a dead work item, and the command, the event or the receipt that it is about."""
+    """What took the place of a dead work item, and the command, event, receipt or catch-up that it is about."""
 
     work_id: str
     replay_of: str
@@ -66,16 +64,18 @@ class ReplayView(Shown, frozen=True, kw_only=True):
     command_id: str = ""
     event_id: str = ""
     receipt_id: str = ""
+    catch_up_id: str = ""
 
 
 class WorkView(Shown, frozen=True, kw_only=True):
-    """A work item, and the command, the event or the receipt that it is about."""
+    """A work item, and the command, event, receipt or catch-up that it is about."""
 
     work_id: str
     family: str
     command_id: str = ""
     event_id: str = ""
     receipt_id: str = ""
+    catch_up_id: str = ""
 
 
 class BodyView(Shown, frozen=True, kw_only=True):
@@ -116,28 +116,6 @@ class TurnedAway(Shown, frozen=True, kw_only=True):
     reason: str
     count: int
     last_at_us: int
-
-
-class GapView(Shown, frozen=True, kw_only=True):
-    """Time in which deliveries of one route may have been lost for good (PROTOCOL I4)."""
-
-    org: str
-    installation: str
-    capability: str
-    webhook: str
-    sequence: int
-    losses: int
-    opened_at_us: int
-    last_at_us: int
-    closed_at_us: int | None = None
-    closed_by: str | None = None
-    reason: str | None = None
-
-
-class Gaps(Shown, frozen=True, kw_only=True):
-    """Open gaps, the oldest first, up to a bound."""
-
-    gaps: tuple[GapView, ...]
 
 
 class DeliveryStatus(Shown, frozen=True, kw_only=True):
@@ -269,7 +247,7 @@ def moments_of(story: Story) -> tuple[Moment, ...]:
     for item in story.items:
         found += work_moments(item)
     for attempt in story.attempts:
-        found += _attempt(attempt)
+        found += attempt_moments(attempt)
     found += [
         Moment(
             at_us=row["recorded_at"],
@@ -353,8 +331,13 @@ def _lineage(item: Row) -> str:
     return f"follows {item['predecessor']}" if item["predecessor"] is not None else ""
 
 
-def _attempt(attempt: Row) -> Iterable[Moment]:
-    name = "attempt" if attempt["kind"] == AttemptKind.EFFECT.value else "probe"
+ATTEMPTS = {AttemptKind.EFFECT: "attempt", AttemptKind.PROBE: "probe", AttemptKind.HYDRATION: "read"}
+"""What each kind of attempt is called where its steps are shown."""
+
+
+def attempt_moments(attempt: Row) -> Iterable[Moment]:
+    """The durable steps of one attempt."""
+    name = ATTEMPTS[AttemptKind(attempt["kind"])]
     attempt_id = attempt["id"]
     yield Moment(
         at_us=attempt["prepared_at"], id=attempt_id, event=f"{name} prepared", detail=attempt["operation"]

@@ -10,15 +10,15 @@ import structlog
 
 from doonce.app.engine import Engine
 from doonce.app.operate import cancel as cancelling
+from doonce.app.operate import catch_ups, events, receipts, store
 from doonce.app.operate import counts as counting
-from doonce.app.operate import events, receipts, store
 from doonce.app.operate.counts import Counts
-from doonce.app.operate.deliveries import delivery_status, gap_view
+from doonce.app.operate.deliveries import delivery_status
+from doonce.app.operate.gaps import GapOperator
 from doonce.app.operate.model import (
     BodyView,
     CommandView,
     Decision,
-    GapView,
     Pruned,
     ReplayView,
     RetentionStatus,
@@ -45,8 +45,7 @@ from doonce.effects import reconcile
 from doonce.effects.linking import Linked
 from doonce.effects.model import Verdicted
 from doonce.effects.reconcile import Resolve, Resolved
-from doonce.ingress.gaps import OPEN_GAPS, CloseGap, open_gaps
-from doonce.ingress.gaps import close as close_gap
+from doonce.ownership.model import Family
 from doonce.work import settle
 from doonce.work import store as work
 from doonce.work.model import Scope
@@ -64,11 +63,11 @@ VERDICTS: dict[Decision, tuple[Verdict, bool]] = {
 }
 
 
-class Operator:
+class Operator(GapOperator):
     """Reads and decisions of one deployment. `scope` None is an operator of all of it."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._database = engine.database
         self._deployment = engine.settings.deployment
 
@@ -81,7 +80,7 @@ class Operator:
         if not found:
             raise MissingOrDenied(
                 "there is nothing with this id",
-                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, ing_…, evt_…, lnk_… or prn_…",
+                hint="an id looks like cmd_…, att_…, wrk_…, hnd_…, ing_…, evt_…, ctu_…, pag_…, lnk_… or prn_…",
             )
         return found
 
@@ -97,10 +96,13 @@ class Operator:
             return await self._events(asked, scope)
         if asked.startswith("ing_"):
             return await self._receipts(asked, scope)
+        if asked.startswith(("ctu_", "pag_")):
+            return await self._catch_ups(asked, scope)
         found = [_timeline(asked, story) for story in await self._database.read(store.stories, asked, scope)]
-        if found or not asked.startswith("wrk_"):
+        if found or not asked.startswith(("wrk_", "att_")):
             return found
-        return await self._events(asked, scope) or await self._receipts(asked, scope)
+        found = await self._events(asked, scope) or await self._receipts(asked, scope)
+        return found or await self._catch_ups(asked, scope)
 
     async def _events(self, asked: str, scope: Scope | None) -> list[Timeline]:
         found = await self._database.read(events.event_stories, asked, scope)
@@ -110,15 +112,21 @@ class Operator:
         found = await self._database.read(receipts.receipt_stories, asked, scope)
         return [receipts.receipt_timeline(asked, story) for story in found]
 
+    async def _catch_ups(self, asked: str, scope: Scope | None) -> list[Timeline]:
+        found = await self._database.read(catch_ups.catch_up_stories, asked, scope)
+        return [catch_ups.catch_up_timeline(asked, story) for story in found]
+
     async def body(self, receipt_id: str, *, who: str, scope: Scope | None = None) -> BodyView:
-        """The raw body of a delivery, for the eyes of an operator: what `show` never has. That it was read is logged.
+        """The raw body of a delivery or of a catch-up's page, for the eyes of an operator. That it was read is logged.
 
         Raises `MissingOrDenied`, also for a body whose time is over.
         """
-        if not receipt_id.startswith("ing_"):
-            raise Invalid("only a delivery has a body to show", hint="its receipt's id looks like ing_…")
-        if not await self._database.read(receipts.receipt_stories, receipt_id, scope):
-            raise MissingOrDenied("there is no such receipt", hint="its id looks like ing_…")
+        if not receipt_id.startswith(("ing_", "pag_")):
+            raise Invalid(
+                "only a delivery or a page has a body to show", hint="its id looks like ing_… or pag_…"
+            )
+        if not await self.find(receipt_id, scope):
+            raise MissingOrDenied("there is no such receipt", hint="its id looks like ing_… or pag_…")
         raw = await self._engine.ingress.body(receipt_id)
         log.info("a body was read", receipt=receipt_id, who=who)
         return BodyView(receipt_id=receipt_id, digest=digest_bytes(raw), raw=raw)
@@ -150,27 +158,6 @@ class Operator:
     async def counts(self, scope: Scope | None = None) -> Counts:
         """What waits, and what nobody knows; bounded."""
         return await self._database.read(counting.counts, await self._engine.scopes(), scope)
-
-    async def gaps(self, scope: Scope | None = None) -> tuple[GapView, ...]:
-        """Open gaps of deliveries, the oldest first; bounded."""
-        return tuple(gap_view(gap) for gap in await self._database.read(open_gaps, scope))
-
-    async def close_gap(self, asked: CloseGap, scope: Scope | None = None) -> GapView:
-        """Record that the losses of a gap were looked into; once, for ever (PROTOCOL I4).
-
-        Raises `MissingOrDenied`, `Stale` when more was lost meanwhile, `Conflict` when somebody else has closed it.
-        """
-        check_text("reason", asked.reason, LIMITS.reason_bytes_max)
-        check_text("who", asked.who, LIMITS.name_bytes_max)
-        if scope is not None and (asked.route.org, asked.route.installation) != (
-            scope.org,
-            scope.installation,
-        ):
-            raise MissingOrDenied("there is no such gap", hint=OPEN_GAPS)
-        closed = await self._database.transact(close_gap, asked)
-        if isinstance(closed, DoonceError):
-            raise closed
-        return gap_view(closed)
 
     async def status(self, scope: Scope | None = None) -> Status:
         """How the deployment stands, or one installation of it."""
@@ -298,6 +285,7 @@ class Operator:
             command_id=about.command_id,
             event_id=about.event_id,
             receipt_id=about.receipt_id,
+            catch_up_id=about.catch_up_id,
         )
 
     async def release(self, work_id: str, *, who: str, reason: str, scope: Scope | None = None) -> WorkView:
@@ -327,14 +315,21 @@ class Operator:
             for item in story.items:
                 if item["id"] == work_id and story.command is not None:
                     return WorkView(work_id=work_id, family=item["family"], command_id=story.command["id"])
-        for event, items in await self._database.read(events.event_stories, work_id, scope):
-            for item in items:
+        for told in await self._database.read(events.event_stories, work_id, scope):
+            for item in told.work:
                 if item["id"] == work_id:
-                    return WorkView(work_id=work_id, family=item["family"], event_id=event["id"])
+                    return WorkView(work_id=work_id, family=item["family"], event_id=told.event["id"])
         for delivery in await self._database.read(receipts.receipt_stories, work_id, scope):
             row = receipts.work_to_replay(work_id, delivery)
             if row is not None:
                 return WorkView(work_id=row["id"], family=row["family"], receipt_id=delivery.receipt["id"])
+        for reading in await self._database.read(catch_ups.catch_up_stories, work_id, scope):
+            if catch_ups.has_read(work_id, reading):
+                raise Conflict(
+                    "this work's page has been read, so there is nothing to read again",
+                    hint="`doonce gap reconcile` starts the reading of its gap again",
+                )
+            return WorkView(work_id=work_id, family=Family.CATCH_UP.value, catch_up_id=reading.catch_up["id"])
         raise MissingOrDenied("there is no such work item", hint="`doonce show` takes any id")
 
 

@@ -16,14 +16,17 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from doonce.app import installing
 from doonce.app.engine import Engine
+from doonce.app.operate.gap_model import Gaps
+from doonce.app.operate.gaps import Reconcile
 from doonce.app.operate.gauges import Gauges
-from doonce.app.operate.model import Gaps, Status
+from doonce.app.operate.model import Status
 from doonce.app.operate.service import Operator
 from doonce.app.web.documents import (
     CloseGapBody,
     Live,
     PublishBody,
     Published,
+    ReconcileGapBody,
     ReleaseBody,
     ResolveBody,
     Timelines,
@@ -101,6 +104,7 @@ class Api:
                 Route("/v1/work/{id}/release", guarded(self._release), methods=["POST"]),
                 Route("/v1/gaps", guarded(self._gaps)),
                 Route("/v1/gaps/close", guarded(self._close_gap), methods=["POST"]),
+                Route("/v1/gaps/reconcile", guarded(self._reconcile_gap), methods=["POST"]),
                 Route("/v1/status", guarded(self._status)),
                 Route("/v1/attempts/{id}/resolve", guarded(self._resolve), methods=["POST"]),
                 Route("/v1/publish", guarded(self._publish), methods=["POST"]),
@@ -195,6 +199,17 @@ class Api:
         route = RouteKey(identity.org, identity.installation, asked.capability, asked.webhook)
         gap = CloseGap(route, asked.sequence, asked.losses, identity.subject, asked.reason)
         return answer(await self._operator.close_gap(gap, scope_of(identity)))
+
+    async def _reconcile_gap(self, request: Request) -> Response:
+        identity = await self._operating(request)
+        asked = await body(
+            request, ReconcileGapBody, bytes_max=RESOLVE_BODY_BYTES_MAX, seconds=self._body_seconds
+        )
+        route = RouteKey(identity.org, identity.installation, asked.capability, asked.webhook)
+        wanted = Reconcile(
+            route, identity.subject, asked.reason, asked.sequence, asked.since_us, asked.until_us
+        )
+        return answer(await self._operator.reconcile_gap(wanted, scope_of(identity)))
 
     async def _publish(self, request: Request) -> Response:
         identity = await self._operating(request)

@@ -6,7 +6,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from doonce.app.operate.model import Decision, Shown, Timeline
+from doonce.app.operate.model import Decision, Timeline
+from doonce.app.operate.shown import Shown
 from doonce.base.limits import LIMITS, check_text
 
 COUNT_MAX: Final = 2**53 - 1
@@ -38,8 +39,24 @@ class CloseGapBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     capability: str
     webhook: str
     sequence: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
-    losses: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
+    losses: Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
     reason: str
+
+    def __post_init__(self) -> None:
+        check_text("capability", self.capability, LIMITS.capability_bytes_max)
+        check_text("webhook", self.webhook, LIMITS.name_bytes_max)
+        check_text("reason", self.reason, LIMITS.reason_bytes_max)
+
+
+class ReconcileGapBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be read for one route: an open gap by its number, or a time (until now by default)."""
+
+    capability: str
+    webhook: str
+    reason: str
+    sequence: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)] | None = None
+    since_us: Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)] | None = None
+    until_us: Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)] | None = None
 
     def __post_init__(self) -> None:
         check_text("capability", self.capability, LIMITS.capability_bytes_max)

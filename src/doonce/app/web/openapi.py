@@ -9,8 +9,17 @@ from typing import Any, Final
 
 import msgspec
 
-from doonce.app.operate.model import BodyView, CommandView, Gaps, GapView, ReplayView, Status, WorkView
-from doonce.app.web.documents import CloseGapBody, PublishBody, Published, ReleaseBody, ResolveBody, Timelines
+from doonce.app.operate.gap_model import Gaps, GapView
+from doonce.app.operate.model import BodyView, CommandView, ReplayView, Status, WorkView
+from doonce.app.web.documents import (
+    CloseGapBody,
+    PublishBody,
+    Published,
+    ReconcileGapBody,
+    ReleaseBody,
+    ResolveBody,
+    Timelines,
+)
 from doonce.base.errors import ErrorClass
 from doonce.wire import AcceptBatch, AcceptResults, Admission, RejectBody, status_of
 from doonce.wire.faults import ErrorDocument
@@ -53,7 +62,11 @@ OPERATIONS: Final = (
     ),
     Operation("POST", "/v1/publish", "Publish a binding over a pack.", Published, PublishBody, operates=True),
     Operation(
-        "GET", "/v1/receipts/{id}/body", "The raw body of a delivery; logged.", BodyView, operates=True
+        "GET",
+        "/v1/receipts/{id}/body",
+        "The raw body of a delivery or page; logged.",
+        BodyView,
+        operates=True,
     ),
     Operation("POST", "/v1/work/{id}/replay", "Do dead work once more.", ReplayView, operates=True),
     Operation(
@@ -71,6 +84,14 @@ OPERATIONS: Final = (
         "Record that the losses of a gap were looked into.",
         GapView,
         CloseGapBody,
+        operates=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/gaps/reconcile",
+        "Have the provider read for a gap once more, or for a time.",
+        GapView,
+        ReconcileGapBody,
         operates=True,
     ),
 )
