@@ -96,6 +96,7 @@ def test_from_nothing_to_a_story(doonce: Doonce, published: dict[str, Any]) -> N
         "reconcile",
         "completion",
         "event",
+        "hydrate",
         "handler",
         "push",
         "catch_up",

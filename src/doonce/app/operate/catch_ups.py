@@ -11,9 +11,9 @@ from doonce.app.operate.model import Moment, Timeline, attempt_moments, when, wo
 from doonce.app.operate.store import (
     ATTEMPTS_BY_ID,
     ATTEMPTS_BY_SUBJECT,
-    ITEMS_BY_ID,
-    ITEMS_BY_SUBJECT,
     by,
+    items_by_id,
+    items_of,
     rows_of,
     scoped_rows,
 )
@@ -21,7 +21,6 @@ from doonce.db.transaction import Txn
 from doonce.effects.tables import effect_attempt
 from doonce.ingress.tables import ingress_catch_up, ingress_page
 from doonce.work.model import Scope, State
-from doonce.work.tables import work_item
 
 IN_SCOPE = by(ingress_catch_up, "id", "id", scoped=True)
 
@@ -46,7 +45,7 @@ def catch_up_stories(asked: str, scope: Scope | None) -> Txn[list[CatchUpStory]]
     """The catch-up that an id names, itself, by a page, or by a page's work or read, within a scope."""
     wanted = asked
     if asked.startswith("wrk_"):
-        found = yield from rows_of(work_item, ITEMS_BY_ID, [asked])
+        found = yield from items_by_id([asked])
         wanted = found[0]["subject_id"] if found else ""
     elif asked.startswith("att_"):
         found = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [asked])
@@ -68,7 +67,7 @@ def _story(row: Mapping[str, Any]) -> Txn[CatchUpStory]:
     return CatchUpStory(
         catch_up=row,
         pages=pages,
-        items=(yield from rows_of(work_item, ITEMS_BY_SUBJECT, ids)),
+        items=(yield from items_of(ids)),
         attempts=(yield from rows_of(effect_attempt, ATTEMPTS_BY_SUBJECT, ids)),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from doonce.app.engine import Engine
 from doonce.app.operate.gap_model import CatchUpView, GapView
-from doonce.app.operate.store import ITEMS_BY_SUBJECT, by, rows_of
+from doonce.app.operate.store import by, items_of, rows_of
 from doonce.base.errors import DoonceError, Invalid, MissingOrDenied
 from doonce.base.limits import LIMITS, check_text
 from doonce.base.records import Record
@@ -18,7 +18,6 @@ from doonce.ingress.gaps import close as close_gap
 from doonce.ingress.receipts import RouteKey
 from doonce.ingress.tables import ingress_catch_up
 from doonce.work.model import Scope, State
-from doonce.work.tables import work_item
 
 CATCH_UPS = by(ingress_catch_up, "id", "id")
 
@@ -106,7 +105,7 @@ def gap_views(gaps: Sequence[Gap]) -> Txn[tuple[GapView, ...]]:
     """Gaps as they are shown, with how far each has been read."""
     rows = yield from rows_of(ingress_catch_up, CATCH_UPS, [gap.catch_up_id for gap in gaps])
     known = {row["id"]: row for row in rows}
-    items = yield from rows_of(work_item, ITEMS_BY_SUBJECT, [row["page_id"] for row in rows])
+    items = yield from items_of(row["page_id"] for row in rows)
     newest = {item["subject_id"]: item for item in items}
     return tuple(_gap_view(gap, _catch_up_view(known.get(gap.catch_up_id or ""), newest)) for gap in gaps)
 

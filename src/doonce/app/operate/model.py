@@ -331,7 +331,12 @@ def _lineage(item: Row) -> str:
     return f"follows {item['predecessor']}" if item["predecessor"] is not None else ""
 
 
-ATTEMPTS = {AttemptKind.EFFECT: "attempt", AttemptKind.PROBE: "probe", AttemptKind.HYDRATION: "read"}
+ATTEMPTS = {
+    AttemptKind.EFFECT: "attempt",
+    AttemptKind.PROBE: "probe",
+    AttemptKind.HYDRATION: "read",
+    AttemptKind.PAGE: "page",
+}
 """What each kind of attempt is called where its steps are shown."""
 
 
