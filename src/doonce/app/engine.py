@@ -165,9 +165,14 @@ class Engine:
         self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
 
     def begin_drain(self) -> None:
-        """Claim nothing more, at once; what runs goes on to its end."""
+        """Begin no more claims, at once; what runs goes on to its end."""
         for worker in self._running.workers:
             worker.begin_drain()
+
+    async def last_claims(self) -> None:
+        """Wait, after `begin_drain`, for claims that were under way: from then on nothing more is taken."""
+        for worker in self._running.workers:
+            await worker.last_claim()
 
     async def stop(self) -> None:
         """Drain for as long as allowed, then stop hard: what still ran is left to its leases."""

@@ -121,6 +121,7 @@ async def run_engine(job: EngineJob, suite: Connection) -> JobResult:
     engine.start([Family.EFFECT, Family.RECONCILE, Family.COMPLETION])
     await next_message(suite)
     engine.begin_drain()
+    await engine.last_claims()
     suite.send_bytes(DRAINING)
     await engine.stop()
     return JobResult(metrics=engine.metrics.text().decode())

@@ -173,6 +173,7 @@ class Worker(Generic[Unit]):
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._claiming = asyncio.Lock()
         self._turn = 0
         self._look_for_suspects_ns = 0
         self._recall_ns = 0
@@ -195,10 +196,15 @@ class Worker(Generic[Unit]):
         return len(self._tasks)
 
     def begin_drain(self) -> None:
-        """Claim nothing more, at once. What runs is finished."""
+        """Begin no more claims, at once; what one takes that is under way counts as held. What is held is finished."""
         self._stopping.set()
         self._room.set()
         self._database.wakeups.wake(store.topic(self._work.family))
+
+    async def last_claim(self) -> None:
+        """Wait, after `begin_drain`, until no claim is under way: from then on nothing more is taken."""
+        async with self._claiming:
+            pass
 
     async def run(self) -> None:
         """Claim and run until drained. Cancelling it stops hard: leases run out, and others take over."""
@@ -263,6 +269,10 @@ class Worker(Generic[Unit]):
             await self._database.wakeups.wait(store.topic(self._work.family), seconds)
 
     async def _claim(self, free: int, *, alone: bool) -> int:
+        async with self._claiming:
+            return 0 if self._stopping.is_set() else await self._claim_now(free, alone=alone)
+
+    async def _claim_now(self, free: int, *, alone: bool) -> int:
         try:
             request = ClaimRequest(
                 family=self._work.family,
