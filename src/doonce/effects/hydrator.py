@@ -24,7 +24,7 @@ from typing import Protocol
 import structlog
 from msgspec.structs import replace
 
-from doonce.base.errors import DoonceError, Invalid, Stale
+from doonce.base.errors import DoonceError, Invalid
 from doonce.base.ids import new_id
 from doonce.base.json import loads
 from doonce.catalog.classify import CrashedState, settle_crash
@@ -155,7 +155,9 @@ class Hydrator:
         """What to store; None where somebody else has the work by now, or the database could not be asked."""
         event, attempt = reading.event, reading.open_attempt
         if reading.claimed.poison:
-            return self._ended(reading, VANISHED if attempt is not None else _unsent("it kills its workers"))
+            return self._ended(
+                reading, VANISHED if attempt is not None else _unsent("its workers keep dying")
+            )
         if event is None:
             return self._ended(reading, _unsent("there is no such event", give_up=True))
         try:
@@ -220,11 +222,10 @@ class Hydrator:
         )
         try:
             secrets = await self._caller.secret(pins, case.view)
+        except DoonceError as error:  # of an ended generation too: the next try pins that of its time
+            return self._ended(reading, _unsent(f"no secret: {error.message}"))
+        try:
             prepared = await self._prepares.submit(row)
-        except Stale as ended:
-            return self._ended(
-                reading, _unsent(ended.message)
-            )  # the next try pins the generation of its time
         except (DoonceError, DatabaseFault) as error:
             log.warning("a read could not be prepared", item=claimed.item.id, error=str(error))
             return None

@@ -497,6 +497,16 @@ async def test_w2_a_poisonous_reading_that_left_nothing_open_asks_for_nothing(sh
     assert not shop.provider.sent
 
 
+async def test_without_its_secret_nothing_is_prepared_and_it_is_tried_again(shop: Shop) -> None:
+    await shop.told({"n": 1, "id": 7})
+    shop.principals = Principals(shop.database, Vault(KeyRing.generate()))
+    await shop.read()
+    (item,) = await shop.items(Family.HYDRATE)
+    assert (item["state"], item["failures"], item["attempts"]) == ("retry", 1, 0)
+    assert item["summary"].startswith("no secret: ")
+    assert not await shop.rows(effect_attempt)
+
+
 async def test_what_was_read_opens_for_its_own_event_alone(shop: Shop) -> None:
     await shop.told({"n": 1, "id": 7}, {"n": 2, "id": 8})
     await shop.read()
