@@ -27,7 +27,7 @@ def run(setting: Setting) -> Values:
     view = make_view(setting.simulator_url)
     requests: list[Request] = []
     for contact in contacts:
-        frozen = render(view, OPERATION, PAYLOAD, remote_id=contact, command_id=f"cmd_{contact}")
+        frozen = render(view, OPERATION, PAYLOAD, remote_id=contact, command_id=f"cmd_{contact}").request
         requests.append(Request(frozen.method, frozen.origin, frozen.target, frozen.headers, frozen.body))
     secrets = dict(secret_headers(view.auth, Secret(CREDENTIAL)))
     values = uvloop.run(_run(setting, requests, secrets))

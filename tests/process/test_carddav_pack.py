@@ -155,7 +155,7 @@ def probed(
 ) -> Judgement:
     """What the declared probe finds now."""
     arguments = {"remote_id": remote_id, "command_id": COMMAND}
-    frozen = render(server.view, operation, payload, **arguments)  # type: ignore[arg-type]
+    frozen = render(server.view, operation, payload, **arguments).request  # type: ignore[arg-type]
     answer = server.send(probe_request(server.view, operation, payload, **arguments))  # type: ignore[arg-type]
     return judge(
         server.view.operation(operation).contract,
@@ -170,7 +170,7 @@ def probed(
 def test_a_repeated_create_is_refused_and_its_effect_is_proven(server: Server) -> None:
     payload = created()
     contract = server.view.operation("card.create").contract
-    request = render(server.view, "card.create", payload, remote_id=None, command_id=COMMAND)
+    request = render(server.view, "card.create", payload, remote_id=None, command_id=COMMAND).request
     first = classify_response(contract, request, server.send(request))
     assert first.outcome is Outcome.ACCEPTED
     result = json.loads(first.result or b"")
@@ -192,9 +192,9 @@ def test_a_repeated_create_is_refused_and_its_effect_is_proven(server: Server) -
 def test_somebody_elses_card_under_the_same_name_is_not_ours(server: Server) -> None:
     other = render(
         server.view, "card.create", created(CARD.replace("Ann", "Eve")), remote_id=None, command_id="c2"
-    )
+    ).request
     assert server.send(other).status == 201
-    request = render(server.view, "card.create", created(), remote_id=None, command_id=COMMAND)
+    request = render(server.view, "card.create", created(), remote_id=None, command_id=COMMAND).request
     assert server.send(request).status == 412
     assert probed(server, "card.create", created(), None, refused_with=412).verdict is Verdict.SUPERSEDED
 
@@ -204,13 +204,13 @@ def test_a_card_that_never_arrived_is_proven_to_be_missing(server: Server) -> No
 
 
 def test_an_update_replaces_exactly_the_version_that_it_names(server: Server) -> None:
-    create = render(server.view, "card.create", created(), remote_id=None, command_id="c1")
+    create = render(server.view, "card.create", created(), remote_id=None, command_id="c1").request
     contract = server.view.operation("card.update").contract
     etag = str(server.send(create).header("etag"))
     payload = replaced(etag, CARD.replace("ann@x.example", "ann@y.example"))
     assert probed(server, "card.update", payload, "ann.vcf").verdict is Verdict.NO_EFFECT_PROVEN
 
-    request = render(server.view, "card.update", payload, remote_id="ann.vcf", command_id=COMMAND)
+    request = render(server.view, "card.update", payload, remote_id="ann.vcf", command_id=COMMAND).request
     assert classify_response(contract, request, server.send(request)).outcome is Outcome.ACCEPTED
     repeated = classify_response(contract, request, server.send(request), earlier_maybe_sent=True)
     assert repeated.verify
@@ -221,7 +221,9 @@ def test_an_update_replaces_exactly_the_version_that_it_names(server: Server) ->
 
     late = replaced(etag, CARD.replace("ann@x.example", "ann@z.example"))
     assert (
-        server.send(render(server.view, "card.update", late, remote_id="ann.vcf", command_id="c3")).status
+        server.send(
+            render(server.view, "card.update", late, remote_id="ann.vcf", command_id="c3").request
+        ).status
         == 412
     )
     assert probed(server, "card.update", late, "ann.vcf", refused_with=412).verdict is Verdict.SUPERSEDED
@@ -231,15 +233,15 @@ def test_an_update_replaces_exactly_the_version_that_it_names(server: Server) ->
 def test_a_card_that_the_server_refuses_is_rejected(server: Server) -> None:
     request = render(
         server.view, "card.create", created("BEGIN:VCARD\r\nnothing"), remote_id=None, command_id=COMMAND
-    )
+    ).request
     contract = server.view.operation("card.create").contract
     assert classify_response(contract, request, server.send(request)).outcome is Outcome.REJECTED
     assert server.cards() == []
 
 
 def test_a_read_gives_the_version_that_an_update_needs(server: Server) -> None:
-    create = render(server.view, "card.create", created(), remote_id=None, command_id="c1")
+    create = render(server.view, "card.create", created(), remote_id=None, command_id="c1").request
     etag = server.send(create).header("etag")
-    request = render(server.view, "card.read", b"{}", remote_id="ann.vcf", command_id="c2")
+    request = render(server.view, "card.read", b"{}", remote_id="ann.vcf", command_id="c2").request
     read = classify_response(server.view.operation("card.read").contract, request, server.send(request))
     assert json.loads(read.result or b"") == {"etag": etag}

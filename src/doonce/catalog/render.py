@@ -9,6 +9,7 @@ from doonce.base.errors import Invalid
 from doonce.base.json import JsonValue, dumps, loads
 from doonce.base.keys import frame
 from doonce.base.limits import LIMITS, check_text
+from doonce.base.records import Record
 from doonce.catalog.compile import BindingView, Operation
 from doonce.catalog.exchange import FrozenRequest
 from doonce.catalog.model import BodyKind, LinkUse, ReplayKind
@@ -20,10 +21,21 @@ IDEMPOTENCY_TAG: Final = "doonce.idempotency-key.v1"
 _STRONG_ETAG: Final = re.compile(r'"[!#-~]{0,254}"', re.ASCII)
 
 
+class Rendered(Record, frozen=True):
+    """What one command comes to: its request, and the key of the one remote thing that it excludes others from.
+
+    The key is None where there is no such thing. It is unique within one installation and fits a lane's bound; an
+    over-long name is replaced by its digest.
+    """
+
+    request: FrozenRequest
+    target_lane: str | None
+
+
 def render(
     view: BindingView, operation_name: str, payload: bytes, *, remote_id: str | None, command_id: str
-) -> FrozenRequest:
-    """Return the request of one command: equal arguments give equal bytes, on every machine and attempt.
+) -> Rendered:
+    """Return what one command comes to: equal arguments give equal bytes, on every machine and attempt.
 
     The payload is JSON in the application's words; each field is sent as exactly the value it has, and an
     absent one stays absent. Raises `Invalid` for an operation that is not offered, a payload that is not
@@ -34,21 +46,12 @@ def render(
     operation = view.operation(operation_name)
     fields = read_payload(operation, payload)
     values = reference_values(view, operation, fields, remote_id=remote_id, command_id=command_id)
-    return build_request(view, operation, fields, values)
+    return Rendered(build_request(view, operation, fields, values), _target_lane(view, operation, values))
 
 
-def target_lane(
-    view: BindingView, operation_name: str, payload: bytes, *, remote_id: str | None, command_id: str
-) -> str | None:
-    """Return the key of the one remote thing that a command excludes others from, None where there is none.
-
-    It is unique within one installation and fits a lane's bound; an over-long name is replaced by its digest.
-    """
-    operation = view.operation(operation_name)
+def _target_lane(view: BindingView, operation: Operation, values: Mapping[str, str]) -> str | None:
     if operation.target_lane is None:
         return None
-    fields = read_payload(operation, payload)
-    values = reference_values(view, operation, fields, remote_id=remote_id, command_id=command_id)
     parts = (view.document.pack.split("@", 1)[0], operation.contract.object or "", view.document.origin)
     named = fill_text(operation.target_lane, values)
     lane = frame("target", *parts, named)

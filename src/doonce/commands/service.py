@@ -16,7 +16,7 @@ from doonce.base.keys import frame, parse_handoff_key
 from doonce.base.limits import LIMITS, check_text
 from doonce.catalog.compile import BindingView, Operation
 from doonce.catalog.model import LinkUse
-from doonce.catalog.render import render, target_lane
+from doonce.catalog.render import render
 from doonce.catalog.service import Views
 from doonce.commands import store
 from doonce.commands.model import (
@@ -111,10 +111,10 @@ class Acceptor:
         link = await self._link(scope, principal_id, link_kind(view, operation), operation, request)
         command_id = new_id("cmd")
         remote_id = link.remote_id if link is not None else None
-        frozen = render(view, request.operation, request.payload, remote_id=remote_id, command_id=command_id)
-        target = target_lane(
+        rendered = render(
             view, request.operation, request.payload, remote_id=remote_id, command_id=command_id
         )
+        frozen, target = rendered.request, rendered.target_lane
         return Acceptance(
             handoff=_claim(scope, request),
             nonce=new_token(),

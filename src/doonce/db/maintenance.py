@@ -222,10 +222,10 @@ def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> An
         return rows, _carry_out(connection, dialect, ReadClock())
     if isinstance(call, LockNames):
         if dialect is DialectName.POSTGRESQL:
-            for number in sorted({lock_number(name) for name in call.names}):
+            for number in dict.fromkeys(map(lock_number, call.names)):
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
         if dialect is DialectName.MYSQL:
-            text, arguments = mysql_fences.fencing(sorted(call.names), range(mysql_fences.FENCE_SLOTS))
+            text, arguments = mysql_fences.fencing(call.names, range(mysql_fences.FENCE_SLOTS))
             connection.exec_driver_sql(text.replace("?", "%s"), tuple(arguments))
         return None
     if isinstance(call, Certify | Notify):

@@ -231,7 +231,7 @@ class MysqlDriver:
             return (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, LockNames):
             slots = range(FENCE_SLOTS) if call.exclusive else (connection.slot,)
-            await connection.fetch(*fencing(sorted(call.names), slots))
+            await connection.fetch(*fencing(call.names, slots))
             return None
         if isinstance(call, Certify) and connection.certifies:
             await connection.fetch(*certifying(call.names))

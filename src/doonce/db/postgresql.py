@@ -352,9 +352,9 @@ def opening(first: Any) -> str:
 
 
 def lock_texts(call: LockNames) -> list[str]:
-    """One statement for each lock, in ascending order; nothing but integers of ours goes into the text."""
+    """One statement for each lock, in the order of the names; nothing but integers of ours goes into the text."""
     text = LOCK_EXCLUSIVE if call.exclusive else LOCK_SHARED
-    return [text.format(number) for number in sorted({lock_number(name) for name in call.names})]
+    return [text.format(number) for number in dict.fromkeys(map(lock_number, call.names))]
 
 
 def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:

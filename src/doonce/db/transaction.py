@@ -67,7 +67,7 @@ class FetchThenClock(Record, frozen=True):
 
 
 class LockNames(Record, frozen=True):
-    """Hold named locks until the end of the transaction; sorted by the driver, shared or exclusive."""
+    """Hold named locks until the end of the transaction, shared or exclusive; had in the order of the names."""
 
     names: tuple[str, ...]
     exclusive: bool
@@ -137,9 +137,12 @@ def fetch_then_steady_clock(statement: Statement, **params: Any) -> Txn[tuple[li
     return answer
 
 
-def lock_shared(names: Iterable[str]) -> Txn[None]:
-    """Share named locks with other effects and exclude a transfer, without starving it (PROTOCOL S3)."""
-    unique = tuple(sorted(set(names)))
+def lock_shared(names: Iterable[str], then: Iterable[str] = ()) -> Txn[None]:
+    """Share named locks with other effects and exclude a transfer, without starving it (PROTOCOL S3).
+
+    `then` are names that come later in the lock order (T4), asked for in the same trip.
+    """
+    unique = (*sorted(set(names)), *sorted(set(then)))
     if unique:
         yield LockNames(unique, exclusive=False)
 

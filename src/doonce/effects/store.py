@@ -197,8 +197,11 @@ def mark(requests: Sequence[MarkRequest]) -> Txn[list[MarkResult]]:
     (PROTOCOL D2, H4), counts the dispatch (W3) and sets the lease to outlast the call (C4). A rerun after an unknown
     commit recognises its own nonce.
     """
-    owners = yield from ownership.fence(r.claimed.item.family for r in requests)
-    generations = yield from principals.fence(r.principal_id for r in requests)
+    pinned = {r.principal_id for r in requests}
+    owners = yield from ownership.fence(
+        (r.claimed.item.family for r in requests), map(principals.lock_name, pinned)
+    )
+    generations = yield from principals.current(pinned)
     linked = yield from links.share(r.link_id for r in requests if r.link_id is not None)
     items = yield from work.lock_claimed(r.claimed for r in requests)
     before = {r.lineage.attempt_id for r in requests if r.lineage is not None}

@@ -29,13 +29,14 @@ def lock_names(families: Iterable[str]) -> list[str]:
     return [f"ownership:{family}" for family in families]
 
 
-def fence(families: Iterable[str]) -> Txn[dict[str, Ownership]]:
+def fence(families: Iterable[str], then: Iterable[str] = ()) -> Txn[dict[str, Ownership]]:
     """The owners of these families, held against a transfer until this transaction ends (PROTOCOL S3, D2).
 
-    First in every transaction that claims or acts: ownership comes first in the lock order (T4).
+    First in every transaction that claims or acts: ownership comes first in the lock order (T4). `then` are named locks
+    that come next, shared in the same trip.
     """
     wanted = sorted(set(families))
-    yield from lock_shared(lock_names(wanted))
+    yield from lock_shared(lock_names(wanted), then)
     rows = yield from fetch(READ, families=[(family,) for family in wanted])
     return {row["family"]: _ownership(row) for row in rows}
 

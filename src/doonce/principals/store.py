@@ -163,9 +163,15 @@ def fence(pins: Iterable[str]) -> Txn[dict[str, int | None]]:
     links and everything else, in the lock order (T4).
     """
     wanted = sorted(set(pins))
+    yield from lock_shared(map(lock_name, wanted))
+    return (yield from current(wanted))
+
+
+def current(pins: Iterable[str]) -> Txn[dict[str, int | None]]:
+    """The same for a transaction that shares their locks already (`lock_name`)."""
+    wanted = sorted(set(pins))
     if not wanted:
         return {}
-    yield from lock_shared(lock_name(principal_id) for principal_id in wanted)
     found = yield from get(wanted)
     return {
         principal_id: found[principal_id].current if principal_id in found else None

@@ -85,7 +85,9 @@ class Calls:
         """An acceptance as the acceptor renders it."""
         plain = self.world.acceptance(key)
         remote_id = "501" if operation == "item.change" else None
-        frozen = render(self.view, operation, payload, remote_id=remote_id, command_id=plain.command_id)
+        frozen = render(
+            self.view, operation, payload, remote_id=remote_id, command_id=plain.command_id
+        ).request
         request = Request(
             frozen.method, frozen.origin, frozen.target, frozen.headers, frozen.body, frozen.body_sha256,
             frozen.idempotency_key,

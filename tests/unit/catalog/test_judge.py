@@ -16,7 +16,7 @@ from doonce.catalog.render import render
 VIEW = sample_view()
 CHANGE = VIEW.operation("item.change").contract
 PAYLOAD = b'{"name":"A","cost":1.5}'
-REQUEST = render(VIEW, "item.change", PAYLOAD, remote_id="42", command_id="cmd_1")
+REQUEST = render(VIEW, "item.change", PAYLOAD, remote_id="42", command_id="cmd_1").request
 SECOND = 1_000_000
 DISPATCHED = 1_796_000_000 * SECOND  # 2026-11-30T00:53:20Z
 SETTLED = DISPATCHED + 62 * SECOND

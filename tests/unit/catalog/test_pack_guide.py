@@ -23,7 +23,7 @@ def test_the_first_pack_and_binding_send_what_they_say() -> None:
     view = compile_view(
         sample_pack(pack, {"item.change.json": SCHEMA}), sample_binding(binding), origins=OriginPolicy()
     )
-    request = render(view, "item.change", b'{"name":"A"}', remote_id="7", command_id="cmd_1")
+    request = render(view, "item.change", b'{"name":"A"}', remote_id="7", command_id="cmd_1").request
     assert (request.target, request.body) == ("/items/7", b'{"label":"A"}')
 
 

@@ -13,7 +13,7 @@ from doonce.base.errors import Invalid
 from doonce.base.json import loads
 from doonce.catalog.compile import BindingView
 from doonce.catalog.exchange import FrozenRequest
-from doonce.catalog.render import idempotency_key, render, target_lane
+from doonce.catalog.render import idempotency_key, render
 
 VIEW = sample_view()
 COMMAND = "cmd_" + "0" * 32
@@ -21,7 +21,7 @@ COMMAND = "cmd_" + "0" * 32
 
 def change(payload: bytes, *, view: BindingView = VIEW, remote_id: str | None = "42") -> FrozenRequest:
     """The rendered change of item 42."""
-    return render(view, "item.change", payload, remote_id=remote_id, command_id=COMMAND)
+    return render(view, "item.change", payload, remote_id=remote_id, command_id=COMMAND).request
 
 
 def test_a_whole_request() -> None:
@@ -145,7 +145,7 @@ def test_an_unknown_operation_is_refused() -> None:
 
 def test_the_idempotency_key_is_the_commands() -> None:
     one, again, other = (
-        render(VIEW, "item.create", b'{"name":"A"}', remote_id=None, command_id=command)
+        render(VIEW, "item.create", b'{"name":"A"}', remote_id=None, command_id=command).request
         for command in ("cmd_1", "cmd_1", "cmd_2")
     )
     assert one == again
@@ -157,14 +157,16 @@ def test_the_idempotency_key_is_the_commands() -> None:
 
 def test_a_target_lane_is_one_per_thing() -> None:
     lanes = {
-        target_lane(VIEW, "item.change", b"{}", remote_id=remote_id, command_id=COMMAND)
+        render(VIEW, "item.change", b"{}", remote_id=remote_id, command_id=COMMAND).target_lane
         for remote_id in ("1", "2")
     }
     assert len(lanes) == 2
-    long = target_lane(VIEW, "item.change", b"{}", remote_id="x" * 400, command_id=COMMAND)
+    long = render(VIEW, "item.change", b"{}", remote_id="x" * 400, command_id=COMMAND).target_lane
     assert long is not None
     assert len(long.encode()) <= 255
-    assert target_lane(VIEW, "item.create", b'{"name":"A"}', remote_id=None, command_id=COMMAND) is None
+    assert (
+        render(VIEW, "item.create", b'{"name":"A"}', remote_id=None, command_id=COMMAND).target_lane is None
+    )
 
 
 def test_decimals_keep_their_spelling() -> None:

@@ -13,7 +13,7 @@ from doonce.catalog.exchange import Response
 from doonce.catalog.files import load_pack
 from doonce.catalog.model import Outcome, Verdict
 from doonce.catalog.probe import judge, probe_request
-from doonce.catalog.render import render, target_lane
+from doonce.catalog.render import render
 
 PACKS = Path(__file__).parents[3] / "packs"
 COMMAND = "cmd_1"
@@ -68,7 +68,7 @@ def test_a_provider_that_tries_again_only_when_asked_is_asked() -> None:
 
 
 def test_a_title_is_one_sparse_patch() -> None:
-    request = render(CONTACTS, "contact.patch", TITLE, remote_id="512", command_id=COMMAND)
+    request = render(CONTACTS, "contact.patch", TITLE, remote_id="512", command_id=COMMAND).request
     assert (request.method, request.target) == ("PATCH", "/crm/v3/objects/contacts/512")
     assert request.body == b'{"properties":{"jobtitle":"CTO"}}'
     with pytest.raises(Invalid, match="provider's to write"):
@@ -91,7 +91,7 @@ def test_a_title_is_one_sparse_patch() -> None:
 )
 def test_a_patch_is_one_attempt(status: int, outcome: Outcome) -> None:
     contract = CONTACTS.operation("contact.patch").contract
-    request = render(CONTACTS, "contact.patch", TITLE, remote_id="512", command_id=COMMAND)
+    request = render(CONTACTS, "contact.patch", TITLE, remote_id="512", command_id=COMMAND).request
     assert classify_response(contract, request, Response(status, (), b'{"id":"512"}')).outcome is outcome
     assert classify_unanswered(contract, "reset").outcome is Outcome.OUTCOME_UNKNOWN
     assert not resends_by_itself(contract, now_us=LATE, first_dispatched_at_us=DISPATCHED)
@@ -115,7 +115,7 @@ def contact(title: str | None, updated: str) -> Response:
     ],
 )
 def test_the_patch_is_looked_for_in_the_contact(payload: bytes, response: Response, verdict: Verdict) -> None:
-    request = render(CONTACTS, "contact.patch", payload, remote_id="512", command_id=COMMAND)
+    request = render(CONTACTS, "contact.patch", payload, remote_id="512", command_id=COMMAND).request
     contract = CONTACTS.operation("contact.patch").contract
     judged = judge(contract, request, response, dispatched_at_us=DISPATCHED, probed_at_us=LATE)
     assert judged.verdict is verdict
@@ -126,7 +126,7 @@ def test_the_patch_is_looked_for_in_the_contact(payload: bytes, response: Respon
 def test_a_create_is_looked_for_by_its_address() -> None:
     contract = CONTACTS.operation("contact.create").contract
     payload = b'{"mail":"ann+1@x.example","title":"CTO"}'
-    request = render(CONTACTS, "contact.create", payload, remote_id=None, command_id=COMMAND)
+    request = render(CONTACTS, "contact.create", payload, remote_id=None, command_id=COMMAND).request
     probe = probe_request(CONTACTS, "contact.create", payload, remote_id=None, command_id=COMMAND)
     assert probe.target.startswith(
         "/crm/v3/objects/contacts/ann%2B1%40x.example?idProperty=email&properties="
@@ -159,7 +159,7 @@ def test_a_create_is_looked_for_by_its_address() -> None:
 
 def test_a_delete_is_proven_by_absence() -> None:
     contract = CONTACTS.operation("contact.delete").contract
-    request = render(CONTACTS, "contact.delete", b"{}", remote_id="512", command_id=COMMAND)
+    request = render(CONTACTS, "contact.delete", b"{}", remote_id="512", command_id=COMMAND).request
     assert classify_response(contract, request, Response(204, (), b"")).outcome is Outcome.ACCEPTED
     gone = judge(contract, request, Response(404, (), b""), dispatched_at_us=DISPATCHED, probed_at_us=LATE)
     there = judge(contract, request, contact("x", ""), dispatched_at_us=DISPATCHED, probed_at_us=LATE)
@@ -167,13 +167,13 @@ def test_a_delete_is_proven_by_absence() -> None:
 
 
 def test_a_read_asks_for_all_that_is_mapped() -> None:
-    request = render(CONTACTS, "contact.read", b"{}", remote_id="512", command_id=COMMAND)
+    request = render(CONTACTS, "contact.read", b"{}", remote_id="512", command_id=COMMAND).request
     assert request.target.endswith("?properties=email%2Cjobtitle%2Clifecyclestage")
 
 
 def test_a_card_is_created_only_where_there_is_none() -> None:
     payload = json.dumps({"uid": "u1", "card": "BEGIN:VCARD\r\nEND:VCARD\r\n"}).encode()
-    request = render(CARDS, "card.create", payload, remote_id=None, command_id=COMMAND)
+    request = render(CARDS, "card.create", payload, remote_id=None, command_id=COMMAND).request
     assert (request.method, request.target) == ("PUT", "/ann/contacts/u1.vcf")
     assert ("If-None-Match", "*") in request.headers
     assert request.body == b"BEGIN:VCARD\r\nEND:VCARD\r\n"
@@ -190,8 +190,8 @@ def test_a_create_and_its_updates_share_a_lane() -> None:
     create = json.dumps({"uid": "u1", "card": "BEGIN:VCARD"}).encode()
     update = json.dumps({"etag": '"1"', "card": "BEGIN:VCARD"}).encode()
     lanes = (
-        target_lane(CARDS, "card.create", create, remote_id=None, command_id=COMMAND),
-        target_lane(CARDS, "card.update", update, remote_id="u1.vcf", command_id=COMMAND),
+        render(CARDS, "card.create", create, remote_id=None, command_id=COMMAND).target_lane,
+        render(CARDS, "card.update", update, remote_id="u1.vcf", command_id=COMMAND).target_lane,
     )
     assert lanes[0] == lanes[1] is not None
 
