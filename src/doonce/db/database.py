@@ -28,7 +28,7 @@ from doonce.db.points import Points
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.sqlite import SqliteDriver, SqliteSettings
 from doonce.db.statement import DialectName
-from doonce.db.transaction import Certify, FetchThenClock, Notify, ReadClock, Txn
+from doonce.db.transaction import FetchThenClock, Notify, ReadClock, Txn
 from doonce.db.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -158,8 +158,6 @@ class Database:
                     return result
                 if isinstance(call, ReadClock | FetchThenClock):
                     value = yield from self._timed(call)
-                elif isinstance(call, Certify) and self.dialect is not DialectName.MYSQL:
-                    value = None  # row locks exclude everybody there
                 else:
                     value = yield call
                     if isinstance(call, Notify):

@@ -18,6 +18,7 @@ from doonce.db.postgresql_faults import classify
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
 from doonce.db.transaction import (
+    Certify,
     Fetch,
     FetchThenClock,
     InsertMany,
@@ -173,6 +174,8 @@ class PostgresqlDriver:
         if isinstance(call, Notify):
             posted.topics.extend(call.topics)
             return None
+        if isinstance(call, Certify):
+            return None  # a row's lock excludes everybody
         write = self._write(call)
         if posted.writes and not (_overtakes(call, posted) if write is None else posted.admits(write)):
             await self._send(connection, posted)

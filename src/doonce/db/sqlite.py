@@ -36,6 +36,7 @@ from doonce.db.faults import (
 from doonce.db.sidefile import note_if_older, open_side_file, remember_time
 from doonce.db.statement import DialectName
 from doonce.db.transaction import (
+    Certify,
     Fetch,
     FetchThenClock,
     InsertMany,
@@ -208,7 +209,7 @@ class SqliteDriver:
         if isinstance(call, FetchThenClock):
             rows = self._carry_out(connection, Fetch(call.statement, call.params), newest_us)
             return rows, self._carry_out(connection, ReadClock(), newest_us)
-        if isinstance(call, LockNames | Notify):
+        if isinstance(call, LockNames | Certify | Notify):
             return None  # one writer holds every lock; topics are woken in this process after the commit
         raise TypeError(f"not a statement: {call!r}")
 
