@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Every test, with the Python that is named: side by side those that make their own database, the others alone.
+# Every test, with the Python that is named: two at a time; of those that start processes, the files side by side.
 # Every part runs even if one before it fails; the last line is pytest's.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 python=$1
 failed=0
-alone=()
+others=()
 for folder in tests/*/; do
   case $folder in
   tests/unit/ | tests/store/) ;;
-  *) [ -z "$(find "$folder" -name 'test_*.py' -print -quit)" ] || alone+=("$folder") ;;
+  *) [ -z "$(find "$folder" -name 'test_*.py' -print -quit)" ] || others+=("$folder") ;;
   esac
 done
 
@@ -20,7 +20,7 @@ scripts/galera.sh run "$python" -m pytest tests/galera/test_certification.py tes
 beside=(tests/unit)
 [ ! -d tests/store ] || beside+=(tests/store)
 "$python" -m pytest -n 2 "${beside[@]}" || failed=1
-if [ ${#alone[@]} -gt 0 ]; then
-  "$python" -m pytest "${alone[@]}" || failed=1
+if [ ${#others[@]} -gt 0 ]; then
+  "$python" -m pytest -n 2 --dist loadfile "${others[@]}" || failed=1
 fi
 exit $failed

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ from tests.process.effects.settings import Armed
 
 from doonce.db.database import Database
 from doonce.db.points import ArmedPoint, PointAction, Points
+from doonce.db.sidefile import open_side_file
+from doonce.db.sqlite import SqliteDriver
 
 CLAIMS = frozenset(
     {
@@ -31,9 +36,11 @@ class TestPoints(Points):
 
     __test__ = False
 
-    def __init__(self, armed: Iterable[Armed], watch: str | None, claims: frozenset[str] = CLAIMS) -> None:
+    def __init__(self, armed: Sequence[Armed], watch: str | None, claims: frozenset[str] = CLAIMS) -> None:
         super().__init__()
         self._claims = claims
+        self._stops = frozenset(point.name for point in armed if point.action == PointAction.STOP.value)
+        self._driver: SqliteDriver | None = None
         self._each = [Points(_armed(point)) for point in armed]
         self._file = None if watch is None else os.open(watch, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._seen: set[str] = set()
@@ -46,12 +53,15 @@ class TestPoints(Points):
         if self._file is not None and name not in self._seen:
             self._seen.add(name)
             os.write(self._file, f"{name}\n".encode())
+        if name in self._stops:
+            self._let_the_writer_rest()
         for points in self._each:
             points.reach(name)
 
     def install(self, database: Database) -> None:
         """Be the points of this database, and see what its claims take."""
         transact = database.transact
+        self._driver = database.driver if isinstance(database.driver, SqliteDriver) else None
 
         async def watched(operation: Callable[..., Any], *args: Any) -> Any:
             return await transact(
@@ -60,6 +70,27 @@ class TestPoints(Points):
 
         database.points = self
         database.transact = watched  # type: ignore[method-assign]  # the one seam that sees every result
+
+    def _let_the_writer_rest(self) -> None:
+        """Wait until this process's other thread is in no transaction on SQLite.
+
+        Who is stopped inside one holds the file, and nobody else can go on: true, but not what such a test is about.
+        """
+        driver = self._driver
+        if driver is None or threading.current_thread() is driver._writer:
+            return
+        side = open_side_file(driver.path)
+        rested = 0
+        while rested < 5:
+            try:
+                fcntl.flock(side, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                rested = 0
+            else:
+                fcntl.flock(side, fcntl.LOCK_UN)
+                rested = rested + 1 if driver._jobs.empty() else 0
+            time.sleep(0.001)
+        os.close(side)
 
     def _told(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(operation)
