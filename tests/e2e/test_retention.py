@@ -81,8 +81,13 @@ async def test_a_running_process_moves_what_is_over_and_says_so(
 
 
 async def test_prune_says_what_would_go_then_moves_it_and_show_still_tells_it(
-    database_url: str, tmp_path: Path, simulator: Simulator, capsys: pytest.CaptureFixture[str]
+    database_url: str,
+    tmp_path: Path,
+    simulator: Simulator,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # where the command looks for its key file
     async with deployment(database_url, tmp_path, retention=OFF) as app:
         command = await ended_command(app, simulator)
         assert (await app.prune(dry_run=True)).moved == {}

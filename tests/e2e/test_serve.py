@@ -139,7 +139,7 @@ def test_a_restored_copy_closes_dispatch_until_somebody_declares(tmp_path: Path)
 @pytest.mark.parametrize(
     "tokens, status, says",
     [
-        (["serve", "--database", "sqlite:///never.db"], 5, "the database"),
+        (["serve", "--database", "sqlite:///never.db"], 5, "there is no database at"),
         (["up", "--database", "sqlite:////nowhere/doonce.db"], 5, "cannot be reached"),
         (["up", "--port", "99999"], 2, "listen.port must be"),
         (["serve", "--database", "postgresql://doonce@127.0.0.1:1/x"], 5, "cannot be reached"),
