@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test, with the Python that is named: two at a time; of those that start processes, the files side by side.
+# Every test, with the Python that is named: two at a time those that make their own database, one by one the others.
 # Every part runs even if one before it fails; the last line is pytest's.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +21,6 @@ beside=(tests/unit)
 [ ! -d tests/store ] || beside+=(tests/store)
 "$python" -m pytest -n 2 "${beside[@]}" || failed=1
 if [ ${#others[@]} -gt 0 ]; then
-  "$python" -m pytest -n 2 --dist loadfile "${others[@]}" || failed=1
+  "$python" -m pytest "${others[@]}" || failed=1
 fi
 exit $failed

@@ -22,7 +22,7 @@ def test_w2_a_crash_loop_convicts_the_one_that_dies_alone(deployment: Deployment
     while not deployment.ended():
         assert deaths < DEATHS_MAX, deployment.story()
         worker = deployment.worker(
-            dies_of=poison.wanted.contact, concurrency=len(contacts), expiries_max=3, lease_us=1_500_000
+            dies_of=poison.wanted.contact, concurrency=len(contacts), expiries_max=3, lease_us=500_000
         )
         until(
             lambda worker=worker: worker.is_dead() or deployment.ended(),
