@@ -27,6 +27,7 @@ def test_w2_a_crash_loop_convicts_the_one_that_dies_alone(deployment: Deployment
         until(
             lambda worker=worker: worker.is_dead() or deployment.ended(),
             "the end of the worker or of the work",
+            seconds=90,
         )
         deaths += worker.is_dead()
     ends = deployment.journal.ends()

@@ -190,7 +190,7 @@ def test_stopped_for_longer_than_its_lease(
         until(sleeper.is_stopped, "the pause")
         _, sender.url = embedded.start()
         taken = sa.select(work_item.c.claims).where(work_item.c.family == "handler", work_item.c.claims > 1)
-        until(lambda: embedded.journal.rows(taken), "the takeover", seconds=60)
+        until(lambda: embedded.journal.rows(taken), "the takeover", seconds=120)
         sleeper.signal(signal.SIGCONT)
         until(embedded.is_quiet, "the end of every handing", seconds=60)
         embedded.check(sender)
