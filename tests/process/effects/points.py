@@ -40,7 +40,7 @@ class TestPoints(Points):
         super().__init__()
         self._claims = claims
         self._stops = frozenset(point.name for point in armed if point.action == PointAction.STOP.value)
-        self._driver: SqliteDriver | None = None
+        self._database: Database | None = None
         self._each = [Points(_armed(point)) for point in armed]
         self._file = None if watch is None else os.open(watch, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._seen: set[str] = set()
@@ -54,14 +54,14 @@ class TestPoints(Points):
             self._seen.add(name)
             os.write(self._file, f"{name}\n".encode())
         if name in self._stops:
-            self._let_the_writer_rest()
+            self._come_to_rest()
         for points in self._each:
             points.reach(name)
 
     def install(self, database: Database) -> None:
         """Be the points of this database, and see what its claims take."""
         transact = database.transact
-        self._driver = database.driver if isinstance(database.driver, SqliteDriver) else None
+        self._database = database
 
         async def watched(operation: Callable[..., Any], *args: Any) -> Any:
             return await transact(
@@ -71,26 +71,22 @@ class TestPoints(Points):
         database.points = self
         database.transact = watched  # type: ignore[method-assign]  # the one seam that sees every result
 
-    def _let_the_writer_rest(self) -> None:
-        """Wait until this process's other thread is in no transaction on SQLite.
+    def _come_to_rest(self) -> None:
+        """Wait until this process is in no transaction, as far as the thread that comes here can let it.
 
-        Who is stopped inside one holds the file, and nobody else can go on: true, but not what such a test is about.
+        Who is stopped inside one holds its locks, and on SQLite the file; on PostgreSQL no time-out ends one that has
+        prepared a statement and not executed it. All true, and not what such a test is about.
         """
-        driver = self._driver
-        if driver is None or threading.current_thread() is driver._writer:
+        database, thread = self._database, threading.current_thread()
+        if database is None:
             return
-        side = open_side_file(driver.path)
-        rested = 0
-        while rested < 5:
-            try:
-                fcntl.flock(side, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                rested = 0
-            else:
-                fcntl.flock(side, fcntl.LOCK_UN)
-                rested = rested + 1 if driver._jobs.empty() else 0
-            time.sleep(0.001)
-        os.close(side)
+        driver = database.driver if isinstance(database.driver, SqliteDriver) else None
+        if thread is threading.main_thread():
+            if driver is not None:
+                _let_the_writer_rest(driver)  # nothing new is begun meanwhile: the loop waits here
+        elif driver is None or thread is not driver._writer:
+            while database._running:
+                time.sleep(0.001)
 
     def _told(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(operation)
@@ -105,3 +101,18 @@ class TestPoints(Points):
 def _armed(point: Armed) -> ArmedPoint:
     flag = None if point.flag is None else Path(point.flag)
     return ArmedPoint(point.name, PointAction(point.action), point.hit, flag)
+
+
+def _let_the_writer_rest(driver: SqliteDriver) -> None:
+    side = open_side_file(driver.path)
+    rested = 0
+    while rested < 5:
+        try:
+            fcntl.flock(side, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            rested = 0
+        else:
+            fcntl.flock(side, fcntl.LOCK_UN)
+            rested = rested + 1 if driver._jobs.empty() else 0
+        time.sleep(0.001)
+    os.close(side)

@@ -21,7 +21,8 @@ def test_w2_a_crash_loop_convicts_the_one_that_dies_alone(deployment: Deployment
     deaths = 0
     while not deployment.ended():
         assert deaths < DEATHS_MAX, deployment.story()
-        worker = deployment.worker(  # with room for all of them in each claim: none has been marked when it dies
+        # with room for all of them in each claim: none of the others has been marked when it dies
+        worker = deployment.worker(
             dies_of=poison.wanted.contact, concurrency=2 * len(contacts), expiries_max=3, lease_us=500_000
         )
         until(
