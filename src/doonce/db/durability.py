@@ -24,7 +24,7 @@ from doonce.db.incarnation import Declaration, Incarnation, NewIncarnation, Plac
 from doonce.db.mysql import MysqlDriver
 from doonce.db.mysql_server import VARIABLES, judge_durability
 from doonce.db.postgresql import PostgresqlDriver
-from doonce.db.schema import IDENTITY
+from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.sqlite import SqliteDriver
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Fetch, Row, Txn, fetch
@@ -48,7 +48,29 @@ def _settings(dialect: Dialect) -> sa.ClauseElement:
     )
 
 
+def _end_frozen(_: Dialect) -> sa.Select[Any]:
+    activity = sa.table(
+        "pg_stat_activity",
+        *map(sa.column, ("pid", "datname", "usename", "application_name", "state", "wait_event")),
+    )
+    return (
+        sa.select(sa.func.pg_terminate_backend(activity.c.pid))
+        .select_from(activity)
+        .where(
+            activity.c.datname == sa.literal_column("current_database()"),
+            activity.c.usename == sa.literal_column("current_user"),
+            activity.c.application_name == sa.bindparam("application_name", type_=IDENTITY),
+            activity.c.state == sa.literal_column("'active'"),
+            activity.c.wait_event == sa.literal_column("'ClientRead'"),
+            sa.literal_column("state_change") < sa.literal_column("clock_timestamp()")
+            - sa.bindparam("for_ms", type_=COUNT) * sa.literal_column("interval '1 millisecond'"),
+        )
+    )  # fmt: skip
+
+
 SETTINGS = Statement("durability.settings", _settings)
+END_FROZEN = Statement("durability.end_frozen", _end_frozen)
+"""PostgreSQL only."""
 
 
 def judge_settings(dialect: DialectName, rows: Sequence[Row], *, replicated: bool) -> list[str]:
@@ -133,11 +155,29 @@ class Durability:
         self.gate.set(self._doubt(examined.place, self._pinned or examined.pinned))
 
     async def watch(self) -> None:
-        """Check for ever. A database that cannot be reached closes nothing: no mark can commit in it either."""
+        """Check for ever, and end what frozen processes hold.
+
+        A database that cannot be reached closes nothing: no mark can commit in it either.
+        """
         while True:
             await asyncio.sleep(self.settings.check_every_seconds)
             with contextlib.suppress(DoonceError, DatabaseFault):
                 await self.check()
+                await self.end_frozen()
+
+    async def end_frozen(self) -> int:
+        """End the transactions of processes that stand still with a statement prepared and not executed; how many.
+
+        PostgreSQL takes such a one for active, so that no time-out of its own ends it, and its locks would be held for
+        as long as its process stands still. A process that wakes finds a connection lost: a proven rollback. Ends only
+        what has this database, user and application name, after the time-out for what is idle in a transaction; elsewhere none.
+        """
+        driver = self._database.driver
+        if not isinstance(driver, PostgresqlDriver) or not driver.settings.idle_in_transaction_timeout_ms:
+            return 0
+        return await self._database.read(
+            _end, driver.settings.application_name, driver.settings.idle_in_transaction_timeout_ms
+        )
 
     async def declare(self, declaration: Declaration, operator: str, reason: str) -> Incarnation:
         """Accept what the database is now, on an operator's word, and open the gate.
@@ -206,6 +246,10 @@ class Durability:
             f"the database went from timeline {pinned.place.timeline} to {found.timeline}: "
             "a standby was promoted, or a backup recovered"
         )
+
+
+def _end(application_name: str, for_ms: int) -> Txn[int]:
+    return len((yield from fetch(END_FROZEN, application_name=application_name, for_ms=for_ms)))
 
 
 def _with_mend(doubt: str) -> str:

@@ -18,6 +18,7 @@ from doonce.db import durability, incarnation, maintenance, migrate, mysql
 from doonce.db.database import Database, open_database
 from doonce.db.durability import DispatchGate, Durability, DurabilitySettings
 from doonce.db.incarnation import Declaration, Place
+from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sidefile import side_file
 from doonce.db.statement import Compiled, DialectName, Statement
 from doonce.db.transaction import Txn, clock, fetch
@@ -66,6 +67,51 @@ async def test_a_fresh_database_opens_the_gate(database: Database) -> None:
     await watched.check()
     assert watched.gate.open
     assert watched.gate.reason == ""
+
+
+async def test_what_a_frozen_process_holds_on_postgresql_is_ended_and_nothing_else(
+    fresh_postgres: str,
+) -> None:
+    database = open_database(
+        fresh_postgres, postgresql=PostgresqlSettings(idle_in_transaction_timeout_ms=300)
+    )
+    watched = Durability(database)
+
+    async def frozen(application_name: str) -> Any:
+        """As a process leaves it that stands still between preparing a statement and executing it."""
+        raw = await asyncpg.connect(
+            fresh_postgres,
+            statement_cache_size=0,
+            server_settings={
+                "application_name": application_name,
+                "idle_in_transaction_session_timeout": "300",
+                "statement_timeout": "300",
+            },
+        )
+        await raw.execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
+        await raw.prepare("SELECT 1")
+        return raw
+
+    async with asyncio.timeout(30):
+        ours = await frozen("doonce")
+        assert await watched.end_frozen() == 0, "it has only just come there"
+        await asyncio.sleep(0.4)  # a time-out of the server's is what this is about
+        assert not ours.is_closed(), "no time-out of the server's own ends it"
+        fresh = await asyncpg.connect(fresh_postgres)
+        assert not await fresh.fetchval("SELECT pg_try_advisory_lock(4711)")
+        assert await watched.end_frozen() == 1
+        while not await fresh.fetchval(
+            "SELECT pg_try_advisory_lock(4711)"
+        ):  # until the server's process has ended
+            await asyncio.sleep(0.01)
+        await fresh.execute("SELECT pg_advisory_unlock(4711)")
+        another = await frozen("somebody's")
+        await asyncio.sleep(0.4)
+        assert await watched.end_frozen() == 0
+        assert not await fresh.fetchval("SELECT pg_try_advisory_lock(4711)")
+        for raw in (ours, another, fresh):
+            raw.terminate()
+        await database.close()
 
 
 async def test_s2_a_declaration_is_appended_and_pins_what_the_database_is(database: Database) -> None:

@@ -143,6 +143,12 @@ FROM command FORCE INDEX (`PRIMARY`, command_origin_origin_key_key)
 WHERE command.origin_key = ?)) AS anon_4;
 -- key, key, key
 
+-- durability.end_frozen
+SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
+FROM pg_stat_activity
+WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
+-- application_name, for_ms
+
 -- durability.settings
 SHOW SESSION VARIABLES
 WHERE variable_name IN ('version', 'autocommit', 'tx_isolation', 'transaction_isolation', 'time_zone', 'read_only', 'super_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_rollback_on_timeout', 'log_bin', 'sync_binlog', 'wsrep_on', 'max_allowed_packet', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled');

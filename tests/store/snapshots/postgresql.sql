@@ -153,6 +153,12 @@ FROM command
 WHERE command.origin_key = $1::VARCHAR COLLATE "C")) AS anon_4;
 -- key
 
+-- durability.end_frozen
+SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
+FROM pg_stat_activity
+WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = $1::VARCHAR COLLATE "C" AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - $2::BIGINT * interval '1 millisecond';
+-- application_name, for_ms
+
 -- durability.settings
 SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names;
 -- no parameters

@@ -161,6 +161,12 @@ FROM command
 WHERE command.origin_key = ?)) AS anon_4;
 -- key, key, key
 
+-- durability.end_frozen
+SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
+FROM pg_stat_activity
+WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
+-- application_name, for_ms
+
 -- durability.settings
 SELECT journal_mode, synchronous
 FROM pragma_journal_mode
