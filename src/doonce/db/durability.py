@@ -170,7 +170,8 @@ class Durability:
 
         PostgreSQL takes such a one for active, so that no time-out of its own ends it, and its locks would be held for
         as long as its process stands still. A process that wakes finds a connection lost: a proven rollback. Ends only
-        what has this database, user and application name, after the time-out for what is idle in a transaction; elsewhere none.
+        what has this database, user and application name, after the time-out for what is idle in a transaction.
+        Elsewhere none.
         """
         driver = self._database.driver
         if not isinstance(driver, PostgresqlDriver) or not driver.settings.idle_in_transaction_timeout_ms:
