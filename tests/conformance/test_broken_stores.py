@@ -69,6 +69,18 @@ MUTANTS = [
         ("no-answer", "kill-after-mark", "kill-after-answer"), id="an unknown write is tried again",
     ),
     pytest.param(
+        "app/operate/service.py", "store.stories, work_id, scope)", "store.stories, work_id, None)",
+        ("dead-replay",), id="an operator replays anybody's dead work",
+    ),
+    pytest.param(
+        "work/replay.py", "predecessor=item.id,", "predecessor=None,",
+        ("dead-replay",), id="a replay does not name what it replays",
+    ),
+    pytest.param(
+        "work/replay.py", "if item.family not in REPLAYABLE:", "if not REPLAYABLE:",
+        ("effect-replay",), id="an effect is replayed like other work",
+    ),
+    pytest.param(
         "effects/caller.py", "self._observer.call_took(call.operation,",
         "self._observer.call_took(call.request.body.decode(),", ("no-leaks",), id="a payload is a metric's label",
     ),

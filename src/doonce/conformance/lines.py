@@ -13,7 +13,6 @@ CUTOVER: Final = "cutover"
 ROLLBACK: Final = "rollback"
 LEGACY_OUTCOMES: Final = "legacy outcomes"
 REFRESH: Final = "token refresh"
-REPLAY: Final = "replay of dead work"
 TIDB: Final = "TiDB"
 QUOTA: Final = "replica quota"
 
@@ -38,7 +37,7 @@ LINES: Final = (
     Line("Run-after", ("run-after",)),
     Line("Source lanes order and target lanes exclude", ("source-order", "target-exclusion")),
     Line("Cancellation and graceful drain", ("cancel-waiting", "cancel-running", "drain")),
-    Line("Dead work is replayed only with authorization", missing=REPLAY),
+    Line("Dead work is replayed only with authorization", ("dead-replay", "effect-replay")),
     Line("No secret or payload in logs, metrics or operator summaries", ("no-leaks",)),
     Line("Many processes, on TiDB as well", ("many-processes",), missing=TIDB),
     Line("No mixed binding revision", ("no-mixed-view",)),
