@@ -4,15 +4,19 @@ import json
 
 import msgspec
 import pytest
+from rich.console import Console
 from simulators.launch import Simulator
 from tests.e2e.conftest import PACK, PACKS, TOKEN, people, until
 
 from doonce import Doonce, Installation
+from doonce.app.cli.output import print_status
 from doonce.app.operate.model import Decision, Timeline
 from doonce.app.operate.service import Operator
 from doonce.base.errors import Conflict, Invalid, MissingOrDenied
 from doonce.commands.model import CommandState
-from doonce.work.model import Scope
+from doonce.ownership.model import Family
+from doonce.work import store
+from doonce.work.model import ENGINE, NewItem, Scope
 
 pytestmark = pytest.mark.e2e
 
@@ -97,6 +101,24 @@ async def test_no_payload_and_no_secret_is_shown(app: Doonce, crm: Installation)
 async def test_what_is_not_there_is_missing(app: Doonce, asked: str) -> None:
     with pytest.raises(MissingOrDenied):
         await app.show(asked)
+
+
+async def test_status_counts_what_needs_a_later_release(app: Doonce, crm: Installation) -> None:
+    needing = NewItem(
+        id="wrk_" + "1" * 32, family=Family.EFFECT.value, scope=HERE, subject_kind="command",
+        subject_id="cmd_" + "1" * 32, view_digest="sha256:later", capability_version=ENGINE + 1,
+    )  # fmt: skip
+    await app.engine.database.transact(store.enqueue, [needing])
+    command = await crm.accept("contact.patch", "1", {"title": "CTO"})
+    await app.outcome(command)
+    for scope, newer in ((None, 1), (HERE, 1), (ELSEWHERE, 0)):
+        status = await operator(app).status(scope)
+        assert {family.family: family.newer for family in status.families if family.newer} == (
+            {"effect": newer} if newer else {}
+        )
+    out = Console(record=True, width=120)
+    print_status(out, await operator(app).status())
+    assert "effect: 1 need a later release of doonce" in out.export_text()
 
 
 async def test_status_names_what_nobody_knows_and_who_owns(

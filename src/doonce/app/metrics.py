@@ -84,6 +84,12 @@ class Metrics:
             ["family"],
             registry=self.registry,
         )
+        self.newer = Gauge(
+            "doonce_work_needing_later_release",
+            "Work items that need the engine of a later release, counted up to a bound.",
+            ["family"],
+            registry=self.registry,
+        )
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )

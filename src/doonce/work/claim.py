@@ -6,6 +6,7 @@ Candidates come from the ready rows, which are hints; every decision is taken on
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +33,18 @@ from doonce.work.items import (
     ready_row,
 )
 from doonce.work.lanes import Lane
-from doonce.work.model import Claimed, ClaimVerdict, Item, Scope, Shelf, State, judge_claim, live
+from doonce.work.model import (
+    ENGINE,
+    Claimed,
+    ClaimVerdict,
+    Item,
+    Scope,
+    Shelf,
+    State,
+    judge_claim,
+    live,
+    shelf_of,
+)
 from doonce.work.tables import work_claimer, work_item, work_ready
 
 CLAIMER_COLUMNS = tuple(column.name for column in work_claimer.c)
@@ -135,8 +147,9 @@ class ClaimRequest:
 
     `scopes`: exactly what this worker may act for, in the order to look; empty claims nothing. `owner`: this process,
     with one claim of a family at a time. `alone`: the process runs nothing else, so it may take one item from the shelf
-    of suspects. `recalls`: leases of the family that are over are looked for first; a worker that claims many times a
-    second need not ask each time.
+    of suspects. `engine`: the latest capability version that this worker can run; what needs a later one is left where
+    it is. `recalls`: leases of the family that are over are looked for first; a worker that claims many times a second
+    need not ask each time.
     """
 
     family: str
@@ -148,6 +161,7 @@ class ClaimRequest:
     lease_us: int
     expiries_max: int
     alone: bool = False
+    engine: int = ENGINE
     recalls: bool = True
 
 
@@ -233,13 +247,13 @@ def _claimed_before(request: ClaimRequest, before: Row) -> Txn[list[Claimed]]:
 
 def _find(request: ClaimRequest) -> Txn[list[Row]]:
     rows_max = 1 if request.alone else request.rows_max
-    shelf = Shelf.ALONE if request.alone else Shelf.OPEN
+    shelves = [Shelf.ALONE.value] if request.alone else [*map(shelf_of, range(1, request.engine + 1))]
     found: list[Row] = []
-    for scope in request.scopes:
+    for scope, shelf in itertools.product(request.scopes, shelves):
         found += yield from fetch(
             CANDIDATES,
             family=request.family,
-            shelf=shelf.value,
+            shelf=shelf,
             org=scope.org,
             installation=scope.installation,
             rows=rows_max - len(found),
@@ -288,19 +302,21 @@ def _plan(
                 plan.dropped.append(key)
             continue  # another transaction holds the item; its ready row stays for the next look
         plan.dropped.append(key)
-        if item.id in seen:
-            continue
+        if item.id in seen or item.scope != Scope(row[2], row[3]):
+            continue  # spare, or of another scope than the one that this claim may look into
         seen.add(item.id)
-        verdict, due = judge_claim(item, now_us, alone=request.alone, expiries_max=request.expiries_max)
+        verdict, due = judge_claim(
+            item, now_us, alone=request.alone, expiries_max=request.expiries_max, engine=request.engine
+        )
         takes = verdict in (ClaimVerdict.TAKE, ClaimVerdict.TAKE_POISON)
         if takes and _lanes_admit(item, held, now_us, plan):
             expired = item.state is State.PROCESSING
             plan.taken.append((item, item.expiries + int(expired), verdict is ClaimVerdict.TAKE_POISON))
             continue
-        if verdict is ClaimVerdict.LATER:
-            plan.moved.append(ready_row(item, Shelf.OPEN, due))
+        if verdict in (ClaimVerdict.LATER, ClaimVerdict.NEWER):
+            plan.moved.append(ready_row(item, due))
         elif verdict is ClaimVerdict.SHELVE:
-            plan.moved.append(ready_row(item, Shelf.ALONE, due))
+            plan.moved.append(ready_row(item, due, alone=True))
     return plan
 
 
@@ -319,7 +335,7 @@ def _lanes_admit(item: Item, held: dict[str, Lane], now_us: int, plan: _ClaimPla
             return False
         if not target.admits(item.id, now_us):
             if target.holder is None:
-                plan.moved.append(ready_row(item, Shelf.OPEN, target.hold_until))
+                plan.moved.append(ready_row(item, target.hold_until))
             return False
         target.hold(item.id)
         target.nominate(None, 0)

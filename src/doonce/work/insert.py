@@ -11,7 +11,7 @@ from doonce.work import history
 from doonce.work import lanes as lane_store
 from doonce.work.items import READY_COLUMNS, ReadyRow, topic
 from doonce.work.lanes import ENTRY_COLUMNS, Lane
-from doonce.work.model import LanePolicy, NewItem, Shelf, State
+from doonce.work.model import LanePolicy, NewItem, State, shelf_of
 from doonce.work.tables import work_item, work_lane_entry, work_ready
 
 NEW_COLUMNS = (
@@ -103,8 +103,8 @@ class _Placing:
         if due is not None:
             self.ready.append(
                 (
-                    item.family, Shelf.OPEN.value, item.scope.org, item.scope.installation, due, item.id,
-                    item.source_lane, item.target_lane,
+                    item.family, shelf_of(item.capability_version), item.scope.org, item.scope.installation, due,
+                    item.id, item.source_lane, item.target_lane,
                 )
             )  # fmt: skip
         return source_position, target_position

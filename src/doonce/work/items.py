@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Batch, Dialect, DialectName, Statement
 from doonce.db.transaction import Txn, clock, fetch, fetch_then_clock, fetch_then_steady_clock, insert_many
-from doonce.work.model import Claimed, Item, Scope, Shelf, State
+from doonce.work.model import Claimed, Item, Scope, Shelf, State, shelf_of
 from doonce.work.tables import work_item, work_ready
 
 READ_COLUMNS = (
@@ -169,11 +169,12 @@ def topic(family: str) -> str:
     return f"work:{family}"
 
 
-def ready_row(item: Item, shelf: Shelf, due: int) -> ReadyRow:
+def ready_row(item: Item, due: int, *, alone: bool = False) -> ReadyRow:
     """An item's hint at one time. It names the lanes, so that a claim can lock them before the item."""
     scope = item.scope
+    shelf = Shelf.ALONE.value if alone else shelf_of(item.capability_version)
     return (
-        item.family, shelf.value, scope.org, scope.installation, due, item.id, item.source_lane, item.target_lane,
+        item.family, shelf, scope.org, scope.installation, due, item.id, item.source_lane, item.target_lane,
     )  # fmt: skip
 
 

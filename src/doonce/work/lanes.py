@@ -16,7 +16,7 @@ from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, fetch_then_clock, insert_many, notify
 from doonce.work.items import ReadyRow, add_ready, topic
-from doonce.work.model import WAITING, LanePolicy, Shelf, State
+from doonce.work.model import WAITING, LanePolicy, State, shelf_of
 from doonce.work.tables import work_item, work_lane, work_lane_entry
 
 LANE_COLUMNS = tuple(column.name for column in work_lane.c)
@@ -133,6 +133,7 @@ def _next(dialect: Dialect, *, target: bool) -> sa.Select[Any]:
         chosen.c.lane,
         item.c.id,
         item.c.family,
+        item.c.capability_version,
         item.c.org,
         item.c.installation,
         item.c.state,
@@ -297,6 +298,6 @@ def _promote_targets(lanes: list[Lane]) -> Txn[set[ReadyRow]]:
 
 def _ready(row: Row, due: int) -> ReadyRow:
     return (
-        row["family"], Shelf.OPEN.value, row["org"], row["installation"], due, row["id"], row["source_lane"],
-        row["target_lane"],
+        row["family"], shelf_of(row["capability_version"]), row["org"], row["installation"], due, row["id"],
+        row["source_lane"], row["target_lane"],
     )  # fmt: skip

@@ -17,7 +17,7 @@ from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, fetch, insert_many
 from doonce.work.items import add_ready, now_expression
-from doonce.work.model import Shelf, State
+from doonce.work.model import State, shelf_of
 from doonce.work.tables import work_item, work_lease
 
 LEASE_COLUMNS = tuple(column.name for column in work_lease.c)
@@ -42,8 +42,8 @@ def _still_running(dialect: Dialect) -> sa.Select[Any]:
     claimed = dialect.batch("claimed", id=IDENTITY, token=IDENTITY)
     item = work_item
     return sa.select(
-        item.c.family, item.c.org, item.c.installation, item.c.lease_until, item.c.id, item.c.source_lane,
-        item.c.target_lane,
+        item.c.family, item.c.capability_version, item.c.org, item.c.installation, item.c.lease_until, item.c.id,
+        item.c.source_lane, item.c.target_lane,
     ).select_from(
         claimed.source.join(
             item,
@@ -85,6 +85,6 @@ def recall(family: str) -> Txn[None]:
     claimed = [(item_id, row["token"]) for row in over for item_id in msgspec.json.decode(row["items"])]
     running = yield from fetch(STILL_RUNNING, claimed=claimed)
     yield from add_ready(
-        (row[0], Shelf.OPEN.value, row[1], row[2], row[3] + 1, row[4], row[5], row[6]) for row in running
+        (row[0], shelf_of(row[1]), row[2], row[3], row[4] + 1, row[5], row[6], row[7]) for row in running
     )
     yield from fetch(FORGET, tokens=[(row["token"],) for row in over])

@@ -20,6 +20,7 @@ Terminal rows never reopen: a replay is a new row that names the old one.
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from doonce.base.records import Record
 
@@ -86,10 +87,23 @@ class LanePolicy(str, Enum):
 
 
 class Shelf(int, Enum):
-    """Ready items are claimed from the open shelf; a suspected poison only from the other, alone (PROTOCOL W2)."""
+    """Ready items are claimed from the open shelf; a suspected poison only from the other, alone (PROTOCOL W2).
+
+    What needs a later engine has a shelf of its own for each capability version, so that no older worker ever meets
+    it: `shelf_of`.
+    """
 
     OPEN = 0
     ALONE = 1
+
+
+ENGINE: Final = 1
+"""The capability version of this release's engine: items that need a later one are left to a later release."""
+
+
+def shelf_of(capability_version: int) -> int:
+    """Where the hint of an ordinary item stands that needs an engine of this capability version."""
+    return Shelf.OPEN.value if capability_version <= 1 else capability_version
 
 
 class Scope(Record, frozen=True):
@@ -175,10 +189,13 @@ class ClaimVerdict(str, Enum):
     TAKE_POISON = "take_poison"
     SHELVE = "shelve"
     LATER = "later"
+    NEWER = "newer"
     DROP = "drop"
 
 
-def judge_claim(item: Item, now_us: int, *, alone: bool, expiries_max: int) -> tuple[ClaimVerdict, int]:
+def judge_claim(
+    item: Item, now_us: int, *, alone: bool, expiries_max: int, engine: int = ENGINE
+) -> tuple[ClaimVerdict, int]:
     """What a ready row is worth: take its item, shelve or postpone the row, or drop it; with the row's next due time.
 
     A row is only a hint: the decision is the item's (PROTOCOL W7). Reclaim needs `lease_until < now` (C3). An item
@@ -186,6 +203,8 @@ def judge_claim(item: Item, now_us: int, *, alone: bool, expiries_max: int) -> t
     """
     if item.state in TERMINAL:
         return ClaimVerdict.DROP, 0
+    if item.capability_version > engine:
+        return ClaimVerdict.NEWER, item.lease_until + 1 if item.state is State.PROCESSING else item.run_after
     if item.state is State.PROCESSING:
         if item.lease_until >= now_us:
             return ClaimVerdict.LATER, item.lease_until + 1

@@ -39,7 +39,6 @@ from doonce.work.model import (
     LanePolicy,
     Settled,
     Settlement,
-    Shelf,
     State,
     judge_settlement,
 )
@@ -263,7 +262,7 @@ def _leave_lanes(done: list[Settlement], items: dict[str, Item], held: dict[str,
             else:
                 left.waiting.append((item.target_lane, item.target_position, 1, run_after))
         elif not ends:
-            left.ready.append(ready_row(item, Shelf.OPEN, run_after))
+            left.ready.append(ready_row(item, run_after))
     return left
 
 
@@ -349,7 +348,7 @@ def bring_forward(subject_id: str, family: str) -> Txn[bool]:
         )
         yield from lane_store.promote(held, _sources(early), _targets(early), now_us)
         free = [item for item in early if item.source_lane is None and item.target_lane is None]
-        yield from add_ready(ready_row(item, Shelf.OPEN, now_us) for item in free)
+        yield from add_ready(ready_row(item, now_us) for item in free)
         yield from notify(topic(item.family) for item in free)
         yield from lane_store.save(held.values())
     return any(item.state not in TERMINAL for item in items.values())

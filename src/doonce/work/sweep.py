@@ -11,7 +11,7 @@ from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Txn, clock, fetch, notify, steady_clock
 from doonce.work import lanes as lane_store
 from doonce.work.items import READ_COLUMNS, add_ready, read_item, ready_row, topic
-from doonce.work.model import WAITING, Item, Shelf, State
+from doonce.work.model import WAITING, Item, State
 from doonce.work.tables import work_claimer, work_item
 
 CLAIMER_KEPT_US = 86_400_000_000
@@ -60,10 +60,8 @@ def sweep(after: str, rows_max: int) -> Txn[str]:
     held = yield from lane_store.lock(sources | targets)
     now_us = yield from clock()
     yield from lane_store.promote(held, sources, targets, now_us)
-    ready = [ready_row(item, Shelf.OPEN, item.run_after) for item in waiting if _laneless(item)]
-    ready += [
-        ready_row(item, Shelf.OPEN, item.lease_until + 1) for item in items if item.state is State.PROCESSING
-    ]
+    ready = [ready_row(item, item.run_after) for item in waiting if _laneless(item)]
+    ready += [ready_row(item, item.lease_until + 1) for item in items if item.state is State.PROCESSING]
     yield from add_ready(ready)
     yield from lane_store.save(held.values())
     yield from notify(topic(row[0]) for row in ready if row[4] <= now_us)

@@ -495,7 +495,7 @@ FOR UPDATE;
 -- lanes (rows as JSON)
 
 -- lanes.next_in_source
-SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+SELECT chosen.lane, work_item.id, work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
 FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
 FROM work_lane_entry FORCE INDEX (`PRIMARY`, work_lane_entry_next)
 WHERE work_lane_entry.lane = lanes.lane
@@ -505,7 +505,7 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( lane LONGTEXT PATH '$[0]' )) AS lanes) AS 
 -- 1, lanes (rows as JSON)
 
 -- lanes.next_in_target
-SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+SELECT chosen.lane, work_item.id, work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
 FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
 FROM work_lane_entry FORCE INDEX (`PRIMARY`, work_lane_entry_next)
 WHERE work_lane_entry.lane = lanes.lane AND work_lane_entry.open = ?
@@ -881,6 +881,22 @@ WHERE ingress_receipt.id > ?
 ORDER BY ingress_receipt.id DESC
 LIMIT ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows
+
+-- operate.newer
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready FORCE INDEX (`PRIMARY`)
+WHERE work_ready.family = ? AND work_ready.shelf > 1
+LIMIT ?) AS bounded;
+-- family, rows
+
+-- operate.newer_in_scope
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready FORCE INDEX (`PRIMARY`)
+WHERE work_ready.family = ? AND work_ready.shelf > 1 AND work_ready.org = ? AND work_ready.installation = ?
+LIMIT ?) AS bounded;
+-- family, the_org, the_installation, rows
 
 -- operate.newest_quarantined
 SELECT ingress_quarantine.receipt_id
@@ -1396,7 +1412,7 @@ WHERE work_item.id = ends.id;
 -- ends (rows as JSON), 0, now_us
 
 -- work.still_running
-SELECT work_item.family, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
+SELECT work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', token LONGTEXT PATH '$[1]' )) AS claimed STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON work_item.id = claimed.id AND work_item.lease_token = claimed.token AND work_item.state = ?;
 -- claimed (rows as JSON), 'processing'
 

@@ -531,7 +531,7 @@ FOR UPDATE;
 -- lanes[0]
 
 -- lanes.next_in_source
-SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+SELECT chosen.lane, work_item.id, work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
 FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
 FROM work_lane_entry
 WHERE work_lane_entry.lane = lanes.lane
@@ -542,7 +542,7 @@ JOIN work_item ON work_item.id = chosen.item_id;
 -- 1, lanes[0]
 
 -- lanes.next_in_target
-SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+SELECT chosen.lane, work_item.id, work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
 FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
 FROM work_lane_entry
 WHERE work_lane_entry.lane = lanes.lane AND work_lane_entry.open = $1::BIGINT
@@ -959,6 +959,22 @@ WHERE ingress_receipt.id > $4::VARCHAR COLLATE "C"
 ORDER BY ingress_receipt.id DESC
 LIMIT $5::BIGINT) AS looked_at;
 -- the_org, the_installation, 1, after, rows
+
+-- operate.newer
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf > 1
+LIMIT $2::BIGINT) AS bounded;
+-- family, rows
+
+-- operate.newer_in_scope
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf > 1 AND work_ready.org = $2::VARCHAR COLLATE "C" AND work_ready.installation = $3::VARCHAR COLLATE "C"
+LIMIT $4::BIGINT) AS bounded;
+-- family, the_org, the_installation, rows
 
 -- operate.newest_quarantined
 SELECT ingress_quarantine.receipt_id
@@ -1504,7 +1520,7 @@ WHERE work_item.id = ends.id;
 -- 0, now_us, ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6], ends[7], ends[8], ends[9], ends[10], ends[11]
 
 -- work.still_running
-SELECT work_item.family, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
+SELECT work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
 FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS claimed(id, token)
 JOIN work_item ON work_item.id = claimed.id AND work_item.lease_token = claimed.token AND work_item.state = $3::VARCHAR COLLATE "C";
 -- claimed[0], claimed[1], 'processing'

@@ -563,7 +563,7 @@ ORDER BY work_lane.lane;
 -- lanes (rows as JSON)
 
 -- lanes.next_in_source
-SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+SELECT chosen.lane, work_item.id, work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
 FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
 FROM work_lane_entry
 WHERE work_lane_entry.lane = lanes.lane
@@ -575,7 +575,7 @@ JOIN work_item ON work_item.id = chosen.item_id;
 -- 1, 0, lanes (rows as JSON)
 
 -- lanes.next_in_target
-SELECT chosen.lane, work_item.id, work_item.family, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
+SELECT chosen.lane, work_item.id, work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.state, work_item.run_after, work_item.source_lane, work_item.target_lane, work_item.target_position
 FROM (SELECT lanes.lane AS lane, (SELECT work_lane_entry.item_id
 FROM work_lane_entry
 WHERE work_lane_entry.lane = lanes.lane AND work_lane_entry.open = ?
@@ -1028,6 +1028,22 @@ WHERE ingress_receipt.id > ?
 ORDER BY ingress_receipt.id DESC
 LIMIT ? OFFSET ?) AS looked_at;
 -- the_org, the_installation, 1, after, rows, 0
+
+-- operate.newer
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf > 1
+LIMIT ? OFFSET ?) AS bounded;
+-- family, rows, 0
+
+-- operate.newer_in_scope
+SELECT count(*) AS count_1
+FROM (SELECT work_ready.item_id AS item_id
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf > 1 AND work_ready.org = ? AND work_ready.installation = ?
+LIMIT ? OFFSET ?) AS bounded;
+-- family, the_org, the_installation, rows, 0
 
 -- operate.newest_quarantined
 SELECT ingress_quarantine.receipt_id
@@ -1598,7 +1614,7 @@ WHERE work_item.id = ends.id;
 -- 0, now_us, ends (rows as JSON)
 
 -- work.still_running
-SELECT work_item.family, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
+SELECT work_item.family, work_item.capability_version, work_item.org, work_item.installation, work_item.lease_until, work_item.id, work_item.source_lane, work_item.target_lane
 FROM (SELECT json_extract(claimed_json.value, '$[0]') AS id, json_extract(claimed_json.value, '$[1]') AS token
 FROM json_each(?) AS claimed_json) AS claimed
 JOIN work_item ON work_item.id = claimed.id AND work_item.lease_token = claimed.token AND work_item.state = ?;

@@ -77,6 +77,11 @@ def print_status(out: Console, status: Status) -> None:
             f"{family.oldest_due_us / 1e6:.1f} s",
         )
     out.print(table)
+    for family in (one for one in status.families if one.newer):
+        out.print(
+            f"[bold yellow]{family.family}: {family.newer} need a later release of doonce[/bold yellow]; "
+            "start its workers, none of this one touches them"
+        )
     print_deliveries(out, status)
     print_retention(out, status)
     if not status.unknown:

@@ -19,7 +19,7 @@ from doonce.effects.tables import disposition, effect_attempt
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
 from doonce.work import history
-from doonce.work.model import TERMINAL, Scope, Shelf
+from doonce.work.model import ENGINE, TERMINAL, Scope, Shelf
 from doonce.work.tables import work_item, work_lane_entry, work_ready
 
 DEPTH_MAX = 10_000
@@ -43,6 +43,21 @@ def _depth(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
     if scoped:
         rows = rows.where(
             work_ready.c.shelf == Shelf.OPEN.value,
+            work_ready.c.org == sa.bindparam("the_org", type_=IDENTITY),
+            work_ready.c.installation == sa.bindparam("the_installation", type_=IDENTITY),
+        )
+    bounded = rows.limit(sa.bindparam("rows", type_=COUNT)).subquery("bounded")
+    return sa.select(sa.func.count()).select_from(bounded)
+
+
+def _newer(_: Dialect, *, scoped: bool) -> sa.Select[Any]:
+    """Ready rows of a family that need a later engine than this release's, up to the bound; as `_depth` counts."""
+    rows = sa.select(work_ready.c.item_id).where(
+        work_ready.c.family == sa.bindparam("family", type_=IDENTITY),
+        work_ready.c.shelf > sa.literal_column(str(max(ENGINE, Shelf.ALONE.value))),
+    )
+    if scoped:
+        rows = rows.where(
             work_ready.c.org == sa.bindparam("the_org", type_=IDENTITY),
             work_ready.c.installation == sa.bindparam("the_installation", type_=IDENTITY),
         )
@@ -117,6 +132,8 @@ def _unresolved(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
 
 DEPTH = Statement("operate.depth", lambda dialect: _depth(dialect, scoped=False))
 DEPTH_IN_SCOPE = Statement("operate.depth_in_scope", lambda dialect: _depth(dialect, scoped=True))
+NEWER = Statement("operate.newer", lambda dialect: _newer(dialect, scoped=False))
+NEWER_IN_SCOPE = Statement("operate.newer_in_scope", lambda dialect: _newer(dialect, scoped=True))
 WAITING_IN_LANES = Statement("operate.waiting_in_lanes", _waiting_in_lanes)
 OLDEST = Statement("operate.oldest", _oldest)
 UNRESOLVED = Statement("operate.unresolved", lambda dialect: _unresolved(dialect, scoped=False))
@@ -147,6 +164,7 @@ def counts(scopes: Sequence[Scope], scope: Scope | None = None) -> Txn[Counts]:
             OLDEST, family=family.value, scopes=[(one.org, one.installation) for one in looked_at]
         )
         oldest_us = due[0][0]
+        newer = yield from _needing_newer(family, scope)
         owner = owners.get(family.value)
         families.append(
             FamilyStatus(
@@ -156,6 +174,7 @@ def counts(scopes: Sequence[Scope], scope: Scope | None = None) -> Txn[Counts]:
                 ownership=owner.state.value if owner is not None else "nobody",
                 waiting=waiting,
                 bounded=waiting >= DEPTH_MAX,
+                newer=newer,
                 oldest_due_us=max(0, now_us - oldest_us) if oldest_us is not None else 0,
             )
         )
@@ -192,6 +211,20 @@ def _waiting(family: Family, scope: Scope | None) -> Txn[int]:
     if family is not Family.EFFECT:
         return ready
     return max(ready, int((yield from fetch(WAITING_IN_LANES, entries=2 * DEPTH_MAX))[0][0]))
+
+
+def _needing_newer(family: Family, scope: Scope | None) -> Txn[int]:
+    if scope is None:
+        rows = yield from fetch(NEWER, family=family.value, rows=DEPTH_MAX)
+    else:
+        rows = yield from fetch(
+            NEWER_IN_SCOPE,
+            family=family.value,
+            the_org=scope.org,
+            the_installation=scope.installation,
+            rows=DEPTH_MAX,
+        )
+    return int(rows[0][0])
 
 
 def _listed(scope: Scope | None) -> Txn[tuple[Unresolved, ...]]:

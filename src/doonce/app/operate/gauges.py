@@ -39,6 +39,7 @@ class Gauges:
             return
         for family in counted.families:
             self._metrics.depth.labels(family.family).set(family.waiting)
+            self._metrics.newer.labels(family.family).set(family.newer)
             self._metrics.age.labels(family.family).set(family.oldest_due_us / 1e6)
         self._metrics.unknown.set(len(counted.unresolved))
         self._metrics.gaps.set(len(gaps))

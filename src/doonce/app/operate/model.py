@@ -87,7 +87,10 @@ class BodyView(Shown, frozen=True, kw_only=True):
 
 
 class FamilyStatus(Shown, frozen=True, kw_only=True):
-    """One work family. `waiting` is counted up to a bound; `oldest_due_us` is how long the oldest has been due."""
+    """One work family. `waiting` is counted up to a bound; `oldest_due_us` is how long the oldest has been due.
+
+    `newer`: how many of them need the engine of a later release, up to the same bound; no worker of this one runs them.
+    """
 
     family: str
     owner: str
@@ -95,6 +98,7 @@ class FamilyStatus(Shown, frozen=True, kw_only=True):
     ownership: str
     waiting: int
     bounded: bool
+    newer: int
     oldest_due_us: int
 
 

@@ -15,7 +15,7 @@ from doonce.conformance.model import expect, expect_equal
 from doonce.conformance.stage import LONG_US, SHORT_US, Stage, until
 from doonce.db.transaction import Txn, clock
 from doonce.work.items import add_ready, ready_row
-from doonce.work.model import Claimed, Item, Shelf, State
+from doonce.work.model import Claimed, Item, State
 
 CLAIMERS: Final = 3
 ITEMS: Final = 60
@@ -25,7 +25,7 @@ DELAY_US: Final = 700_000
 def hint(items: Sequence[Item]) -> Txn[None]:
     """Hints that these items are due now, whether that is so or not: hints may be doubled or wrong (PROTOCOL W7)."""
     now_us = yield from clock()
-    yield from add_ready(ready_row(item, Shelf.OPEN, now_us) for item in items)
+    yield from add_ready(ready_row(item, now_us) for item in items)
 
 
 async def one_winner(stage: Stage) -> None:
