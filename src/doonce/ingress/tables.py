@@ -17,14 +17,18 @@ KEPT: Final[dict[str, Any]] = {
 }
 """Of an index that has only the rows whose body is still there."""
 
+
+def _route(*, primary_key: bool = False) -> list[sa.Column[Any]]:
+    """The route that a row belongs to."""
+    names = ("org", "installation", "capability", "webhook")
+    return [sa.Column(name, IDENTITY, primary_key=primary_key, nullable=False) for name in names]
+
+
 webhook_secret = sa.Table(
     "webhook_secret",
     metadata,
     sa.Column("id", IDENTITY, primary_key=True),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("capability", IDENTITY, nullable=False),
-    sa.Column("webhook", IDENTITY, nullable=False),
+    *_route(),
     sa.Column("sealed", BODY),
     sa.Column("key_id", IDENTITY, nullable=False),
     sa.Column("created_at", MICROSECONDS, nullable=False),
@@ -47,10 +51,7 @@ ingress_receipt = sa.Table(
     "ingress_receipt",
     metadata,
     sa.Column("id", IDENTITY, primary_key=True),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("capability", IDENTITY, nullable=False),
-    sa.Column("webhook", IDENTITY, nullable=False),
+    *_route(),
     sa.Column("view_digest", IDENTITY, nullable=False),
     sa.Column("identity", IDENTITY, nullable=False),
     sa.Column("secret_id", IDENTITY, nullable=False),
@@ -70,10 +71,7 @@ ingress_quarantine = sa.Table(
     metadata,
     sa.Column("identity", IDENTITY, primary_key=True),
     sa.Column("slot", COUNT, primary_key=True, autoincrement=False),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("capability", IDENTITY, nullable=False),
-    sa.Column("webhook", IDENTITY, nullable=False),
+    *_route(),
     sa.Column("receipt_id", IDENTITY, nullable=False, unique=True),
     sa.Column("secret_id", IDENTITY, nullable=False),
     sa.Column("signed_at", MICROSECONDS),
@@ -89,10 +87,7 @@ ingress_quarantine = sa.Table(
 ingress_rejection = sa.Table(
     "ingress_rejection",
     metadata,
-    sa.Column("org", IDENTITY, primary_key=True),
-    sa.Column("installation", IDENTITY, primary_key=True),
-    sa.Column("capability", IDENTITY, primary_key=True),
-    sa.Column("webhook", IDENTITY, primary_key=True),
+    *_route(primary_key=True),
     sa.Column("reason", IDENTITY, primary_key=True),
     sa.Column("count", COUNT, nullable=False),
     sa.Column("first_at", MICROSECONDS, nullable=False),
@@ -103,10 +98,7 @@ ingress_rejection = sa.Table(
 ingress_gap = sa.Table(
     "ingress_gap",
     metadata,
-    sa.Column("org", IDENTITY, primary_key=True),
-    sa.Column("installation", IDENTITY, primary_key=True),
-    sa.Column("capability", IDENTITY, primary_key=True),
-    sa.Column("webhook", IDENTITY, primary_key=True),
+    *_route(primary_key=True),
     sa.Column("sequence", COUNT, primary_key=True, autoincrement=False),
     sa.Column("losses", COUNT, nullable=False),
     sa.Column("opened_at", MICROSECONDS, nullable=False),
@@ -126,10 +118,7 @@ ingress_catch_up = sa.Table(
     "ingress_catch_up",
     metadata,
     sa.Column("id", IDENTITY, primary_key=True),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("capability", IDENTITY, nullable=False),
-    sa.Column("webhook", IDENTITY, nullable=False),
+    *_route(),
     sa.Column("sequence", COUNT, nullable=False),
     sa.Column("view_digest", IDENTITY, nullable=False),
     sa.Column("asked_by", IDENTITY),
@@ -162,10 +151,7 @@ ingress_page = sa.Table(
     "ingress_page",
     metadata,
     sa.Column("id", IDENTITY, primary_key=True),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("capability", IDENTITY, nullable=False),
-    sa.Column("webhook", IDENTITY, nullable=False),
+    *_route(),
     sa.Column("catch_up_id", IDENTITY, nullable=False),
     sa.Column("pass", COUNT, nullable=False),
     sa.Column("number", COUNT, nullable=False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from doonce.db.schema import (
@@ -18,22 +20,30 @@ from doonce.db.schema import (
     only_on,
 )
 
+
+def _what_it_is() -> list[sa.Column[Any]]:
+    """What an item is from its birth, and where it stands: the same here and in history."""
+    return [
+        sa.Column("id", IDENTITY, primary_key=True),
+        sa.Column("family", IDENTITY, nullable=False),
+        sa.Column("org", IDENTITY, nullable=False),
+        sa.Column("installation", IDENTITY, nullable=False),
+        sa.Column("subject_kind", IDENTITY, nullable=False),
+        sa.Column("subject_id", IDENTITY, nullable=False),
+        sa.Column("view_digest", IDENTITY, nullable=False),
+        sa.Column("capability_version", COUNT, nullable=False),
+        sa.Column("source_lane", KEY),
+        sa.Column("source_position", COUNT),
+        sa.Column("target_lane", KEY),
+        sa.Column("target_position", COUNT),
+        sa.Column("state", IDENTITY, nullable=False),
+    ]
+
+
 work_item = sa.Table(
     "work_item",
     metadata,
-    sa.Column("id", IDENTITY, primary_key=True),
-    sa.Column("family", IDENTITY, nullable=False),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("subject_kind", IDENTITY, nullable=False),
-    sa.Column("subject_id", IDENTITY, nullable=False),
-    sa.Column("view_digest", IDENTITY, nullable=False),
-    sa.Column("capability_version", COUNT, nullable=False),
-    sa.Column("source_lane", KEY),
-    sa.Column("source_position", COUNT),
-    sa.Column("target_lane", KEY),
-    sa.Column("target_position", COUNT),
-    sa.Column("state", IDENTITY, nullable=False),
+    *_what_it_is(),
     sa.Column("run_after", MICROSECONDS, nullable=False),
     sa.Column("attempts", COUNT, nullable=False),
     sa.Column("claims", COUNT, nullable=False),
@@ -148,19 +158,7 @@ work_claimer = sa.Table(
 work_item_history = sa.Table(
     "work_item_history",
     metadata,
-    sa.Column("id", IDENTITY, primary_key=True),
-    sa.Column("family", IDENTITY, nullable=False),
-    sa.Column("org", IDENTITY, nullable=False),
-    sa.Column("installation", IDENTITY, nullable=False),
-    sa.Column("subject_kind", IDENTITY, nullable=False),
-    sa.Column("subject_id", IDENTITY, nullable=False),
-    sa.Column("view_digest", IDENTITY, nullable=False),
-    sa.Column("capability_version", COUNT, nullable=False),
-    sa.Column("source_lane", KEY),
-    sa.Column("source_position", COUNT),
-    sa.Column("target_lane", KEY),
-    sa.Column("target_position", COUNT),
-    sa.Column("state", IDENTITY, nullable=False),
+    *_what_it_is(),
     sa.Column("attempts", COUNT, nullable=False),
     sa.Column("claims", COUNT, nullable=False),
     sa.Column("failures", COUNT, nullable=False),

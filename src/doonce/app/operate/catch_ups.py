@@ -9,13 +9,12 @@ from typing import Any
 from doonce.app.operate.gaps import CATCH_UPS, STATES
 from doonce.app.operate.model import Moment, Timeline, attempt_moments, when, work_moments
 from doonce.app.operate.store import (
-    ATTEMPTS_BY_ID,
     ATTEMPTS_BY_SUBJECT,
     by,
-    items_by_id,
     items_of,
     rows_of,
     scoped_rows,
+    subject_of,
 )
 from doonce.db.transaction import Txn
 from doonce.effects.tables import effect_attempt
@@ -43,13 +42,7 @@ class CatchUpStory:
 
 def catch_up_stories(asked: str, scope: Scope | None) -> Txn[list[CatchUpStory]]:
     """The catch-up that an id names, itself, by a page, or by a page's work or read, within a scope."""
-    wanted = asked
-    if asked.startswith("wrk_"):
-        found = yield from items_by_id([asked])
-        wanted = found[0]["subject_id"] if found else ""
-    elif asked.startswith("att_"):
-        found = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [asked])
-        wanted = found[0]["subject_id"] if found else ""
+    wanted = yield from subject_of(asked)
     if wanted.startswith("pag_"):
         stored = yield from rows_of(ingress_page, PAGES_BY_ID, [wanted])
         awaited = yield from rows_of(ingress_catch_up, BY_PAGE, [wanted])

@@ -35,27 +35,15 @@ SCOPES_MAX = 1_000
 """Installations whose oldest item is looked at."""
 
 
-def _depth(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
-    """Ready rows of a family, up to the bound; of one installation where `scoped`."""
+def _depth(_: Dialect, *, scoped: bool, newer: bool = False) -> sa.Select[Any]:
+    """Ready rows of a family, up to the bound; `newer`: that need a later engine; `scoped`: of an installation."""
     rows = sa.select(work_ready.c.item_id).where(
         work_ready.c.family == sa.bindparam("family", type_=IDENTITY)
     )
-    if scoped:
-        rows = rows.where(
-            work_ready.c.shelf == Shelf.OPEN.value,
-            work_ready.c.org == sa.bindparam("the_org", type_=IDENTITY),
-            work_ready.c.installation == sa.bindparam("the_installation", type_=IDENTITY),
-        )
-    bounded = rows.limit(sa.bindparam("rows", type_=COUNT)).subquery("bounded")
-    return sa.select(sa.func.count()).select_from(bounded)
-
-
-def _newer(_: Dialect, *, scoped: bool) -> sa.Select[Any]:
-    """Ready rows of a family that need a later engine than this release's, up to the bound; as `_depth` counts."""
-    rows = sa.select(work_ready.c.item_id).where(
-        work_ready.c.family == sa.bindparam("family", type_=IDENTITY),
-        work_ready.c.shelf > sa.literal_column(str(max(ENGINE, Shelf.ALONE.value))),
-    )
+    if newer:
+        rows = rows.where(work_ready.c.shelf > sa.literal_column(str(max(ENGINE, Shelf.ALONE.value))))
+    elif scoped:
+        rows = rows.where(work_ready.c.shelf == Shelf.OPEN.value)
     if scoped:
         rows = rows.where(
             work_ready.c.org == sa.bindparam("the_org", type_=IDENTITY),
@@ -132,8 +120,8 @@ def _unresolved(dialect: Dialect, *, scoped: bool) -> sa.Select[Any]:
 
 DEPTH = Statement("operate.depth", lambda dialect: _depth(dialect, scoped=False))
 DEPTH_IN_SCOPE = Statement("operate.depth_in_scope", lambda dialect: _depth(dialect, scoped=True))
-NEWER = Statement("operate.newer", lambda dialect: _newer(dialect, scoped=False))
-NEWER_IN_SCOPE = Statement("operate.newer_in_scope", lambda dialect: _newer(dialect, scoped=True))
+NEWER = Statement("operate.newer", lambda dialect: _depth(dialect, scoped=False, newer=True))
+NEWER_IN_SCOPE = Statement("operate.newer_in_scope", lambda dialect: _depth(dialect, scoped=True, newer=True))
 WAITING_IN_LANES = Statement("operate.waiting_in_lanes", _waiting_in_lanes)
 OLDEST = Statement("operate.oldest", _oldest)
 UNRESOLVED = Statement("operate.unresolved", lambda dialect: _unresolved(dialect, scoped=False))
@@ -164,7 +152,7 @@ def counts(scopes: Sequence[Scope], scope: Scope | None = None) -> Txn[Counts]:
             OLDEST, family=family.value, scopes=[(one.org, one.installation) for one in looked_at]
         )
         oldest_us = due[0][0]
-        newer = yield from _needing_newer(family, scope)
+        newer = yield from _counted(NEWER, NEWER_IN_SCOPE, family, scope)
         owner = owners.get(family.value)
         families.append(
             FamilyStatus(
@@ -198,27 +186,18 @@ def retention(enabled: bool) -> Txn[RetentionStatus]:
 
 
 def _waiting(family: Family, scope: Scope | None) -> Txn[int]:
-    if scope is not None:
-        rows = yield from fetch(
-            DEPTH_IN_SCOPE,
-            family=family.value,
-            the_org=scope.org,
-            the_installation=scope.installation,
-            rows=DEPTH_MAX,
-        )
-        return int(rows[0][0])
-    ready = int((yield from fetch(DEPTH, family=family.value, rows=DEPTH_MAX))[0][0])
-    if family is not Family.EFFECT:
+    ready = yield from _counted(DEPTH, DEPTH_IN_SCOPE, family, scope)
+    if family is not Family.EFFECT or scope is not None:
         return ready
     return max(ready, int((yield from fetch(WAITING_IN_LANES, entries=2 * DEPTH_MAX))[0][0]))
 
 
-def _needing_newer(family: Family, scope: Scope | None) -> Txn[int]:
+def _counted(anywhere: Statement, inside: Statement, family: Family, scope: Scope | None) -> Txn[int]:
     if scope is None:
-        rows = yield from fetch(NEWER, family=family.value, rows=DEPTH_MAX)
+        rows = yield from fetch(anywhere, family=family.value, rows=DEPTH_MAX)
     else:
         rows = yield from fetch(
-            NEWER_IN_SCOPE,
+            inside,
             family=family.value,
             the_org=scope.org,
             the_installation=scope.installation,

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from doonce.app.operate.model import Moment, Timeline, attempt_moments, when, work_moments
 from doonce.app.operate.store import (
-    ATTEMPTS_BY_ID,
     ATTEMPTS_BY_SUBJECT,
     by,
-    items_by_id,
     items_of,
     rows_of,
     scoped_rows,
+    subject_of,
 )
 from doonce.db.transaction import Txn
 from doonce.effects.tables import effect_attempt
@@ -60,13 +59,7 @@ class EventStory:
 
 def event_stories(asked: str, scope: Scope | None) -> Txn[list[EventStory]]:
     """The event that an id names, itself or by its work or a read, within a scope; none for what is not there."""
-    event_id = asked
-    if asked.startswith("wrk_"):
-        items = yield from items_by_id([asked])
-        event_id = items[0]["subject_id"] if items else ""
-    elif asked.startswith("att_"):
-        attempts = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [asked])
-        event_id = attempts[0]["subject_id"] if attempts else ""
+    event_id = yield from subject_of(asked)
     if not event_id.startswith("evt_"):
         return []
     events = yield from scoped_rows(event, EVENTS, EVENTS_IN_SCOPE, [event_id], scope)

@@ -106,6 +106,17 @@ def _anywhere(
     return sorted(rows.values(), key=lambda row: (row["created_at"], row["id"]))
 
 
+def subject_of(asked: str) -> Txn[str]:
+    """What the work or the call of this id is about; any other id stands for itself, and "" for what is not there."""
+    if asked.startswith("wrk_"):
+        found = yield from items_by_id([asked])
+    elif asked.startswith("att_"):
+        found = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [asked])
+    else:
+        return asked
+    return found[0]["subject_id"] if found else ""
+
+
 def scoped_rows(
     table: sa.Table, anywhere: Statement, inside: Statement, values: Iterable[str], scope: Scope | None
 ) -> Txn[list[dict[str, Any]]]:
@@ -143,16 +154,12 @@ def _keys_of(asked: str) -> Txn[list[str]]:
         return [row["key"] for row in (yield from rows_of(handoff, HANDOFF_BY_RECEIPT, [asked]))]
     if kind == "obx":
         return [row["key"] for row in (yield from rows_of(handoff, HANDOFF_BY_OUTBOX, [asked]))]
-    subject = asked
     if kind == "evd":
         found = yield from rows_of(attempt_evidence, EVIDENCE_BY_ID, [asked])
-        subject = found[0]["attempt_id"] if found else ""
-    elif kind == "wrk":
-        found = yield from items_by_id([asked])
-        subject = found[0]["subject_id"] if found else ""
+        asked = found[0]["attempt_id"] if found else ""
+    subject = yield from subject_of(asked)
     while subject.startswith("att_"):  # a probe is about an attempt, and that one about a command
-        found = yield from rows_of(effect_attempt, ATTEMPTS_BY_ID, [subject])
-        subject = found[0]["subject_id"] if found else ""
+        subject = yield from subject_of(subject)
     return [row["origin_key"] for row in (yield from rows_of(command, COMMANDS, [subject]))]
 
 
