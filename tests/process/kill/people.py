@@ -26,9 +26,10 @@ from tests.e2e.conftest import PACK
 from tests.e2e.hydrating import PATH, ROUTE, SECRET, binding, event, signed
 from tests.process.effects.journal import Journal
 from tests.process.effects.processes import Process
-from tests.process.effects.settings import INBOX, Armed, WorkerSettings
+from tests.process.effects.settings import INBOX, WorkerSettings
 from tests.process.effects.waiting import until
 from tests.process.effects.worker import engine_of, open_for_test
+from tests.process.kill.shop import Receivers
 
 from doonce.app import installing
 from doonce.base.secrets import Secret
@@ -105,17 +106,12 @@ def application(folder: Path) -> Iterator[Application]:
         engine.dispose()
 
 
-@dataclass(slots=True)
-class People:
-    """A prepared database, the processes on it, and what the provider has told of."""
+@dataclass(slots=True, kw_only=True)
+class People(Receivers):
+    """What the provider has told of, and whom it is handed over to."""
 
-    url: str
-    folder: Path
     simulator: Simulator
     app: Application
-    journal: Journal
-    key: str = field(default_factory=lambda: os.urandom(32).hex())
-    processes: list[Process] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
     _unanswered: list[dict[str, Any]] = field(default_factory=list)
 
@@ -128,19 +124,6 @@ class People:
                 "families": ("event", "hydrate", "push"), "watch": str(self.folder / "points"), **changes,
             }
         )  # fmt: skip
-
-    def spawn(self) -> Process:
-        """A process that waits for its settings."""
-        process = Process("receiver", self.folder / f"reader-{len(self.processes)}.log")
-        self.processes.append(process)
-        return process
-
-    def serve(self, process: Process, *armed: Armed) -> str:
-        """Let it work; its address."""
-        process.begin(self.settings(armed=armed))
-        said = process.hear()
-        assert said.startswith(b"http://"), process.tail()
-        return said.decode()
 
     def tell(self, url: str, process: Process, rng: random.Random) -> None:
         """The provider tells of more changes, and again of what it has no success for, until it has one."""
@@ -168,10 +151,6 @@ class People:
         """Whether everything that was told has been handed over."""
         items = [item for family in ("event", "hydrate", "push") for item in self.journal.items(family)]
         return not self._unanswered and all(item.finished_at is not None for item in items)
-
-    def points(self) -> set[str]:
-        """Every named point that any process has reached."""
-        return set((self.folder / "points").read_text().split())
 
     def reads(self) -> list[dict[str, Any]]:
         """Every read that reached the provider. It was asked for nothing else."""
@@ -240,14 +219,12 @@ def opened(url: str, folder: Path, simulator: Simulator) -> Iterator[People]:
         *({"id": name, "properties": {"lifecyclestage": "customer", "city": name}} for name in CONTACTS)
     )
     with application(folder) as app:
-        people = People(url, folder, simulator, app, Journal(url))
+        people = People(url, folder, os.urandom(32).hex(), Journal(url), simulator=simulator, app=app)
         try:
             asyncio.run(_set_up(people))
             yield people
         finally:
-            for process in people.processes:
-                process.close()
-            people.journal.close()
+            people.close()
 
 
 async def _set_up(people: People) -> None:

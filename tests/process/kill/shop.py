@@ -159,8 +159,8 @@ class Sender:
 
 
 @dataclass(slots=True)
-class Shop:
-    """A prepared database, and the processes on it."""
+class Receivers:
+    """A prepared database, and the processes on it, which receive."""
 
     url: str
     folder: Path
@@ -169,14 +169,8 @@ class Shop:
     processes: list[Process] = field(default_factory=list)
 
     def settings(self, **changes: Any) -> WorkerSettings:
-        """Of a process that receives and derives."""
-        return WorkerSettings(
-            **{
-                "url": self.url, "key": self.key, "origin": "http://127.0.0.1:1", "inbox_origin": "http://127.0.0.1:1",
-                "inbox_credential": "none", "families": ("event", "push"), "watch": str(self.folder / "points"),
-                **changes,
-            }
-        )  # fmt: skip
+        """Of one of the processes."""
+        raise NotImplementedError
 
     def spawn(self) -> Process:
         """A process that waits for its settings."""
@@ -194,6 +188,27 @@ class Shop:
     def points(self) -> set[str]:
         """Every named point that any process has reached."""
         return set((self.folder / "points").read_text().split())
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self.processes:
+            process.close()
+        self.journal.close()
+
+
+@dataclass(slots=True)
+class Shop(Receivers):
+    """Where orders come in, and nothing goes out."""
+
+    def settings(self, **changes: Any) -> WorkerSettings:
+        """Of a process that receives and derives."""
+        return WorkerSettings(
+            **{
+                "url": self.url, "key": self.key, "origin": "http://127.0.0.1:1", "inbox_origin": "http://127.0.0.1:1",
+                "inbox_credential": "none", "families": ("event", "push"), "watch": str(self.folder / "points"),
+                **changes,
+            }
+        )  # fmt: skip
 
     def receipts(self) -> dict[str, set[str]]:
         """The bodies of receipts and of what is quarantined beside one, by table."""
@@ -256,9 +271,7 @@ def opened(url: str, folder: Path) -> Iterator[Shop]:
         asyncio.run(_set_up(shop))
         yield shop
     finally:
-        for process in shop.processes:
-            process.close()
-        shop.journal.close()
+        shop.close()
 
 
 async def _set_up(shop: Shop) -> None:

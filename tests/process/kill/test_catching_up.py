@@ -122,9 +122,7 @@ def opened(url: str, folder: Path) -> Iterator[GapShop]:
             asyncio.run(_set_up(shop))
             yield shop
         finally:
-            for process in shop.processes:
-                process.close()
-            shop.journal.close()
+            shop.close()
 
 
 async def _set_up(shop: GapShop) -> None:
