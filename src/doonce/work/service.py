@@ -176,7 +176,8 @@ class Worker(Generic[Unit]):
         self._claiming = asyncio.Lock()
         self._turn = 0
         self._look_for_suspects_ns = 0
-        self._recall_ns = 0
+        self._recalled_ns = 0
+        self._hinted = False
         self.leases = Leases(database, identity, settings.lease_us, observer)
         self.settlements: Committer[Settlement, Settled] = Committer(
             database,
@@ -266,7 +267,7 @@ class Worker(Generic[Unit]):
 
     async def _pause(self, seconds: float) -> None:
         if not self._stopping.is_set():
-            await self._database.wakeups.wait(store.topic(self._work.family), seconds)
+            self._hinted = await self._database.wakeups.wait(store.topic(self._work.family), seconds)
 
     async def _claim(self, free: int, *, alone: bool) -> int:
         async with self._claiming:
@@ -298,11 +299,17 @@ class Worker(Generic[Unit]):
         return len(units)
 
     def _recalls(self) -> bool:
-        """Whether a claim should look for leases that are over: several times a second, however often it claims."""
+        """Whether a claim should look for leases that are over: several times a second, however often it claims.
+
+        One that comes because of a hint has work waiting, so it leaves that to the polls between hints as long as
+        there can be any.
+        """
         now_ns = boottime_ns()
-        if now_ns < self._recall_ns:
+        every_ns = int(self._settings.poll_seconds * 1e9) if self._hinted else RECALL_EVERY_NS
+        self._hinted = False
+        if now_ns < self._recalled_ns + every_ns:
             return False
-        self._recall_ns = now_ns + RECALL_EVERY_NS
+        self._recalled_ns = now_ns
         return True
 
     async def _next_scopes(self) -> tuple[Scope, ...]:
