@@ -113,12 +113,17 @@ def _entry_type(kind: Any) -> Any | None:
 
 
 def _check_known(value: Any, kind: Any, at: tuple[str, ...], where: Where) -> None:
-    """Refuse names that no setting has; wrong types are found later, by the conversion."""
+    """Refuse names that no setting has; wrong types are found later, by the conversion.
+
+    But for numbers that are named by the deployment: the conversion could not say which of them it is.
+    """
     if not isinstance(value, Mapping):
         return
     entry = _entry_type(kind)
     if entry is not None:
         for name, inner in value.items():
+            if entry is int and type(inner) is not int:
+                raise Invalid(f"{where(at)}: {'.'.join((*at, name))} is no {_word(int)}")
             _check_known(inner, entry, (*at, name), where)
         return
     known = fields_of(kind)

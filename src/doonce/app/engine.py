@@ -59,6 +59,7 @@ class EngineSettings:
 
     `sweep_seconds` and `sweep_rows`: how often, and over how many items, missing ready rows are looked for (W7); and
     bodies whose time is over, and open gaps that nobody reads yet.
+    `weights`: by organization, how much of each family's slots its installations get beside others (`work.fairness`).
     `stop_seconds`: how long a graceful stop waits for what runs.
     """
 
@@ -71,6 +72,7 @@ class EngineSettings:
     handlers: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     pushes: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=32))
     catch_ups: WorkerSettings = field(default_factory=lambda: WorkerSettings(concurrency=8))
+    weights: Mapping[str, int] = field(default_factory=dict)
     ingress: IngressSettings = field(default_factory=IngressSettings)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     reconcile: ReconcileSettings = field(default_factory=ReconcileSettings)
@@ -121,13 +123,18 @@ class Engine:
         self._inboxes = inboxes
         self._local = local
         self._identity = Identity(settings.deployment, new_id("prc"))
-        self._gate = ProcessGate()
+        self._gate = ProcessGate(settings.weights)
+        self._found: Sequence[tuple[str, str]] = ()
+        self._scopes: tuple[Scope, ...] = ()
         self._running = Running()
         self.gate = DispatchGate(open=True, reason="")
 
     async def scopes(self) -> Sequence[Scope]:
         """The installations that this process may work for: those with a published view."""
-        return [Scope(org, installation) for org, installation in await self.views.installations()]
+        found = await self.views.installations()
+        if found is not self._found:
+            self._found, self._scopes = found, tuple(Scope(*one) for one in found)
+        return self._scopes
 
     async def rewrap(self) -> dict[str, int]:
         """Seal everything at rest with the ring's current key; how many of what. Can be stopped and run again."""
@@ -237,11 +244,7 @@ class Engine:
         )
         return self._worker(
             FamilyWork(
-                Family.RECONCILE.value,
-                _as_it_is,
-                claim_questions,
-                lambda question: question.claimed,
-                reconciler.run,
+                Family.RECONCILE.value, _as_it_is, claim_questions, lambda unit: unit.claimed, reconciler.run
             ),
             settings,
         )
@@ -286,11 +289,7 @@ class Engine:
         )
         return self._worker(
             FamilyWork(
-                Family.HYDRATE.value,
-                _as_it_is,
-                claim_hydrations,
-                lambda reading: reading.claimed,
-                hydrator.run,
+                Family.HYDRATE.value, _as_it_is, claim_hydrations, lambda unit: unit.claimed, hydrator.run
             ),
             self.settings.hydrations,
         )

@@ -30,6 +30,7 @@ from doonce.effects.outbound import PRIVATE_ALLOWED, ClientSettings, EgressPolic
 from doonce.effects.reconciler import ReconcileSettings
 from doonce.effects.telling import Inbox
 from doonce.ingress.service import IngressSettings
+from doonce.work.fairness import WEIGHT_MAX, WEIGHT_MIN
 from doonce.work.service import WorkerSettings
 
 PORT_MAX = 65_535
@@ -146,6 +147,7 @@ class Settings(Part, frozen=True, kw_only=True):
     handlers: WorkerSettings = WorkerSettings(concurrency=32)
     pushes: WorkerSettings = WorkerSettings(concurrency=32)
     catch_ups: WorkerSettings = WorkerSettings(concurrency=8)
+    weights: dict[str, int] = {}
     ingress: IngressSettings = IngressSettings()
     dispatch: DispatchSettings = DispatchSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
@@ -180,6 +182,12 @@ class Settings(Part, frozen=True, kw_only=True):
                 "point makes a process kill or stop itself, and needs testing = true",
                 hint="remove point from the configuration of a real deployment",
             )
+        for org, weight in self.weights.items():
+            if not WEIGHT_MIN <= weight <= WEIGHT_MAX:
+                raise Invalid(
+                    f"weights.{org} must be from {WEIGHT_MIN} to {WEIGHT_MAX}",
+                    hint="an organization without a weight has 1; only how weights compare matters",
+                )
         self.egress.policy()
         self.retention.check()
 
@@ -195,6 +203,7 @@ class Settings(Part, frozen=True, kw_only=True):
             handlers=self.handlers,
             pushes=self.pushes,
             catch_ups=self.catch_ups,
+            weights=self.weights,
             ingress=self.ingress,
             dispatch=self.dispatch,
             reconcile=self.reconcile,

@@ -44,7 +44,7 @@ class Views:
         self._opened: OrderedDict[str, BindingView] = OrderedDict()
         self._opening: dict[str, asyncio.Task[BindingView]] = {}
         self._facts: OrderedDict[PublishedAs, None] = OrderedDict()
-        self._installations: tuple[int, list[tuple[str, str]]] | None = None
+        self._installations: tuple[int, Sequence[tuple[str, str]]] | None = None
 
     async def publish(self, views: Sequence[BindingView]) -> list[Publication]:
         """Make each view the newest of its scope, all or none; repeating it changes nothing.
@@ -112,13 +112,17 @@ class Views:
         """The newest view of every scope: for checks at a start, not for work."""
         return [await self.get(digest) for digest in await self._database.read(store.all_latest)]
 
-    async def installations(self) -> list[tuple[str, str]]:
-        """Every (org, installation) with a published view; at most `installations_every_ms` old."""
+    async def installations(self) -> Sequence[tuple[str, str]]:
+        """Every (org, installation) with a published view; at most `installations_every_ms` old.
+
+        The same list until there is another one: who makes something of it need not make it again.
+        """
         now_ns = self._now_ns()
         known = self._installations
         if known is None or now_ns - known[0] >= self._settings.installations_every_ms * 1_000_000:
-            known = self._installations = (now_ns, await self._database.read(store.installations))
-        return list(known[1])
+            found = await self._database.read(store.installations)
+            known = self._installations = (now_ns, known[1] if known and known[1] == found else found)
+        return known[1]
 
     async def _open(self, digest: str) -> BindingView:
         document = await self._database.read(store.load, digest)

@@ -6,7 +6,6 @@ Candidates come from the ready rows, which are hints; every decision is taken on
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,8 @@ from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
-from doonce.work import leases
+from doonce.work import leases, looking
+from doonce.work.fairness import Room, Sharing
 from doonce.work.items import (
     PLAIN_ITEMS,
     ReadyKey,
@@ -43,7 +43,7 @@ from doonce.work.model import (
     State,
     judge_claim,
     live,
-    shelf_of,
+    shelves_of,
 )
 from doonce.work.tables import work_claimer, work_item, work_ready
 
@@ -145,11 +145,11 @@ RENEW = Statement("work.renew", _renew)
 class ClaimRequest:
     """What one process asks for. The token is made before the transaction; all rows of a claim share it.
 
-    `scopes`: exactly what this worker may act for, in the order to look; empty claims nothing. `owner`: this process,
-    with one claim of a family at a time. `alone`: the process runs nothing else, so it may take one item from the shelf
-    of suspects. `engine`: the latest capability version that this worker can run; what needs a later one is left where
-    it is. `recalls`: leases of the family that are over are looked for first; a worker that claims many times a second
-    need not ask each time.
+    `scopes`: exactly what this worker may act for, whose turn it is first; empty claims nothing. `room`: what the rows
+    are shared by, between scopes that have some. `owner`: this process, with one claim of a family at a time. `alone`:
+    the process runs nothing else, so it may take one item from the shelf of suspects. `engine`: the latest capability
+    version that this worker can run; what needs a later one is left where it is. `recalls`: leases of the family that
+    are over are looked for first; a worker that claims many times a second need not ask each time.
     """
 
     family: str
@@ -163,6 +163,7 @@ class ClaimRequest:
     alone: bool = False
     engine: int = ENGINE
     recalls: bool = True
+    room: Room = field(default_factory=Room)
 
 
 def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
@@ -246,13 +247,26 @@ def _claimed_before(request: ClaimRequest, before: Row) -> Txn[list[Claimed]]:
 
 
 def _find(request: ClaimRequest) -> Txn[list[Row]]:
-    rows_max = 1 if request.alone else request.rows_max
-    shelves = [Shelf.ALONE.value] if request.alone else [*map(shelf_of, range(1, request.engine + 1))]
+    """Due hints, shared between the scopes that have some (`fairness`); bounded by what is asked for, not by scopes."""
+    shelves = shelves_of(request.engine, alone=request.alone)
+    scopes = request.scopes
+    if len(scopes) > 1:
+        scopes = yield from looking.waiting(request.family, shelves, scopes)
+    sharing = Sharing(scopes, 1 if request.alone else request.rows_max, request.room)
+    found: dict[Scope, list[Row]] = {}
+    while asks := sharing.asks():
+        for scope, rows_max in asks.items():
+            found[scope] = yield from _find_in(request.family, scope, shelves, rows_max)
+            sharing.found(scope, rows_max, len(found[scope]))
+    return [row for rows in found.values() for row in rows]
+
+
+def _find_in(family: str, scope: Scope, shelves: Sequence[int], rows_max: int) -> Txn[list[Row]]:
     found: list[Row] = []
-    for scope, shelf in itertools.product(request.scopes, shelves):
+    for shelf in shelves:
         found += yield from fetch(
             CANDIDATES,
-            family=request.family,
+            family=family,
             shelf=shelf,
             org=scope.org,
             installation=scope.installation,

@@ -106,6 +106,13 @@ def shelf_of(capability_version: int) -> int:
     return Shelf.OPEN.value if capability_version <= 1 else capability_version
 
 
+def shelves_of(engine: int, *, alone: bool) -> tuple[int, ...]:
+    """Where a worker looks whose engine has this capability version; `alone`, for suspects only."""
+    if alone:
+        return (Shelf.ALONE.value,)
+    return tuple(shelf_of(version) for version in range(1, engine + 1))
+
+
 class Scope(Record, frozen=True):
     """The organization and installation that a row belongs to and a worker may act for."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -17,28 +17,33 @@ import structlog
 from doonce.base.errors import DoonceError
 from doonce.base.ids import new_token
 from doonce.db.clock import boottime_ns
-from doonce.db.committer import Committer, CommitterSettings
+from doonce.db.committer import Committer
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
-from doonce.work.model import Claimed, Event, Scope, Settled, Settlement
-from doonce.work.store import ClaimRequest, RenewRequest
+from doonce.work.fairness import Turns, room_wanted
+from doonce.work.model import ENGINE, Claimed, Event, Scope, Settled, Settlement, shelves_of
+from doonce.work.store import ClaimRequest, Look, RenewRequest
 
 Unit = TypeVar("Unit")
 log = structlog.get_logger()
 RECALL_EVERY_NS = 100_000_000
 """Far below any lease; with as many as are recalled at once, some hundred claims a second can be given up."""
+HEED_SECONDS = 0.02
+"""How long a worker whose busiest scope may take no more lets hints pass: most are that scope's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How one family is worked. Each is a line in docs/settings.md.
 
-    `lease_us`: how long a claim lasts without renewal; a crash delays its items by as much. `poll_seconds`: how often
-    a claimer looks without a hint. `gather_seconds`: how long a nearly full worker waits for more room before it
-    claims again, so that claims stay batches. `expiries_max`: consecutive lost leases before an item must run alone;
-    `suspects_seconds`: how often to look for such items.
+    `concurrency`: items of the family under way in this process; other families have slots of their own. `lease_us`:
+    how long a claim lasts without renewal; a crash delays its items by as much. `poll_seconds`: how often a claimer
+    looks without a hint. `gather_seconds`: how long a nearly full worker waits for more room before it claims again,
+    so that claims stay batches. `expiries_max`: consecutive lost leases before an item must run alone;
+    `scopes_per_claim`: scopes that one claim asks about, in one statement; `suspects_seconds`: how often to look for
+    items that must run alone.
     """
 
     concurrency: int = 64
@@ -46,7 +51,7 @@ class WorkerSettings:
     poll_seconds: float = 0.5
     gather_seconds: float = 0.002
     expiries_max: int = 5
-    scopes_per_claim: int = 16
+    scopes_per_claim: int = 512
     suspects_seconds: float = 5.0
 
 
@@ -60,8 +65,12 @@ class WorkObserver(Protocol):
 
 @dataclass(slots=True)
 class ProcessGate:
-    """What the workers of one process share: nothing else runs while a suspected poison runs alone (PROTOCOL W2)."""
+    """What the workers of one process share: nothing else runs while a suspected poison runs alone (PROTOCOL W2).
 
+    `weights`: by organization, how much its installations get beside others (`fairness`).
+    """
+
+    weights: Mapping[str, int] = field(default_factory=dict)
     running: int = 0
     alone: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -174,17 +183,14 @@ class Worker(Generic[Unit]):
         self._room = asyncio.Event()
         self._stopping = asyncio.Event()
         self._claiming = asyncio.Lock()
-        self._turn = 0
+        self._turns = Turns(gate.weights)
+        self._room_wanted = 0
         self._look_for_suspects_ns = 0
         self._recalled_ns = 0
         self._hinted = False
         self.leases = Leases(database, identity, settings.lease_us, observer)
         self.settlements: Committer[Settlement, Settled] = Committer(
-            database,
-            self.settle,
-            key=lambda settlement: settlement.claimed.item.id,
-            observer=observer,
-            settings=CommitterSettings(),
+            database, self.settle, key=lambda settlement: settlement.claimed.item.id, observer=observer
         )
 
     def settle(self, settlements: Sequence[Settlement]) -> Txn[list[Settled]]:
@@ -227,45 +233,61 @@ class Worker(Generic[Unit]):
         if self._gate.alone or not self._ready():
             await self._pause(self._settings.poll_seconds)
             return
-        free = self._settings.concurrency - len(self._tasks)
-        if free < max(1, self._settings.concurrency // 4) and not await self._wait_for_room():
-            free = self._settings.concurrency - len(self._tasks)
-            if free < 1:
-                return
+        if self._free < self._quarter and not await self._wait_for_room() and self._free < 1:
+            return
         if await self._suspects_wait() and await self._claim_alone():
             return
-        free = self._settings.concurrency - len(self._tasks)
-        wanted = min(
-            free, max(1, self._settings.concurrency // 2)
-        )  # the next claim overlaps what this one brings
+        wanted = min(self._free, max(1, self._settings.concurrency // 2))  # the next claim overlaps this one
         self._gate.enter()
         try:
             took = await self._claim(wanted, alone=False)
         finally:
             self._gate.leave()
-        if took < wanted:
+        if took < wanted and not self._turns.unseen:
             await self._pause(self._settings.poll_seconds * random.uniform(0.5, 1.0))  # noqa: S311 (spreads polls)
+
+    @property
+    def _free(self) -> int:
+        return self._settings.concurrency - len(self._tasks)
+
+    @property
+    def _quarter(self) -> int:
+        return max(1, self._settings.concurrency // 4)
 
     def _ready(self) -> bool:
         return self._may_claim() and self._database.steady()
 
     async def _wait_for_room(self) -> bool:
+        """Wait until a quarter is free, or False: from some room on, that is waited for `gather_seconds` only.
+
+        A full worker of one scope waits for the whole quarter. Of several, those that fill it may be slow.
+        """
         self._room.clear()
+        if self._turns.several and not await self._room_for(1):
+            return True
         try:
-            async with asyncio.timeout(self._settings.gather_seconds if self._has_room() else None):
-                while self._settings.concurrency - len(self._tasks) < max(1, self._settings.concurrency // 4):
-                    await self._room.wait()
-                    self._room.clear()
-                    if self._stopping.is_set():
-                        return True
+            async with asyncio.timeout(self._settings.gather_seconds if self._free > 0 else None):
+                await self._room_for(self._quarter)
         except TimeoutError:
             return False
         return True
 
-    def _has_room(self) -> bool:
-        return len(self._tasks) < self._settings.concurrency
+    async def _room_for(self, free: int) -> bool:
+        """Wait until so many slots are free; False when told to stop."""
+        while self._free < free:
+            await self._room.wait()
+            self._room.clear()
+            if self._stopping.is_set():
+                return False
+        return True
 
     async def _pause(self, seconds: float) -> None:
+        """Until there is a hint, or more room where the limit held somebody back; at most so long."""
+        if self._room_wanted:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HEED_SECONDS):
+                    await self._room_for(self._room_wanted)
+                    return
         if not self._stopping.is_set():
             self._hinted = await self._database.wakeups.wait(store.topic(self._work.family), seconds)
 
@@ -277,7 +299,7 @@ class Worker(Generic[Unit]):
         try:
             request = ClaimRequest(
                 family=self._work.family,
-                scopes=await self._next_scopes(),
+                scopes=await self._next_scopes(alone=alone),
                 deployment=self._identity.deployment,
                 owner=self._identity.owner,
                 token=new_token(),
@@ -286,16 +308,20 @@ class Worker(Generic[Unit]):
                 expiries_max=self._settings.expiries_max,
                 alone=alone,
                 recalls=self._recalls(),
+                room=self._turns.room(self._free),
             )
             units = await self._database.transact(self._work.claim, self._work.prepare(request))
         except (DoonceError, DatabaseFault) as error:
             log.warning("claiming failed", family=self._work.family, error=str(error))
             await asyncio.sleep(self._settings.poll_seconds)
             return free
+        scopes = [self._work.claim_of(unit).item.scope for unit in units]
+        self._room_wanted = room_wanted(request.room, scopes, self._quarter)
         if units:
             self._observer.claimed(self._work.family, len(units))
+            self._turns.served(set(scopes))
         for unit in units:
-            self._start(unit)
+            self._begin(unit)
         return len(units)
 
     def _recalls(self) -> bool:
@@ -312,15 +338,18 @@ class Worker(Generic[Unit]):
         self._recalled_ns = now_ns
         return True
 
-    async def _next_scopes(self) -> tuple[Scope, ...]:
-        scopes = await self._scopes()
-        if len(scopes) <= self._settings.scopes_per_claim:
-            self._turn += 1
-            start = self._turn % len(scopes) if scopes else 0
-            return (*scopes[start:], *scopes[:start])
-        start = self._turn % len(scopes)
-        self._turn = start + self._settings.scopes_per_claim
-        return tuple((*scopes[start:], *scopes[:start])[: self._settings.scopes_per_claim])
+    async def _next_scopes(self, *, alone: bool) -> tuple[Scope, ...]:
+        """The scopes to claim in, whose turn it is first: all of them, or of very many the next that wait."""
+        turns, at_once = self._turns, self._settings.scopes_per_claim
+        turns.know(await self._scopes())
+        if len(turns.scopes) <= at_once:
+            turns.passed(len(turns.scopes))
+            return turns.in_turn(turns.scopes)
+        shelves = shelves_of(ENGINE, alone=alone)
+        asked = Look(self._work.family, shelves, turns.scopes, turns.position, at_once)
+        seen = await self._database.read(store.look, asked)
+        turns.passed(seen.passed)
+        return turns.in_turn(seen.due)
 
     async def _suspects_wait(self) -> bool:
         """Whether an item waits to run alone; asked now and then, since it stops everything else."""
@@ -345,9 +374,10 @@ class Worker(Generic[Unit]):
         finally:
             self._gate.alone = False
 
-    def _start(self, unit: Unit) -> None:
+    def _begin(self, unit: Unit) -> None:
         claimed = self._work.claim_of(unit)
         self._gate.enter()
+        self._turns.started(claimed.item.scope)
         self.leases.hold(claimed)
         task = asyncio.create_task(self._work.run(unit))
         self._tasks.add(task)
@@ -356,8 +386,11 @@ class Worker(Generic[Unit]):
     def _ended(self, task: asyncio.Task[None], claimed: Claimed) -> None:
         self._tasks.discard(task)
         self._gate.leave()
+        self._turns.ended(claimed.item.scope)
         self.leases.release(claimed)
         self._room.set()
+        if 0 < self._room_wanted <= self._free:
+            self._database.wakeups.wake(store.topic(self._work.family))
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("work failed unexpectedly", item=claimed.item.id, error=repr(error), exc_info=error)
 

@@ -10,14 +10,17 @@ from doonce.work.claim import ClaimRequest, RenewRequest, claim, renew, suspects
 from doonce.work.history import lock_anywhere, plain_anywhere
 from doonce.work.insert import enqueue, insert, lane_policies
 from doonce.work.items import PLAIN_ITEMS, lock_claimed, lock_items, made_at, read_item, topic
+from doonce.work.looking import Look, Seen, look
 from doonce.work.replay import Replay, replay
 from doonce.work.sweep import sweep
 
 __all__ = [
     "PLAIN_ITEMS",
     "ClaimRequest",
+    "Look",
     "RenewRequest",
     "Replay",
+    "Seen",
     "claim",
     "enqueue",
     "insert",
@@ -25,6 +28,7 @@ __all__ = [
     "lock_anywhere",
     "lock_claimed",
     "lock_items",
+    "look",
     "made_at",
     "plain_anywhere",
     "read_item",

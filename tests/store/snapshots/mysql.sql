@@ -1355,6 +1355,14 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT
 WHERE work_item.id = ids.id;
 -- ids (rows as JSON)
 
+-- work.next_hint
+SELECT work_ready.org, work_ready.installation
+FROM work_ready FORCE INDEX (`PRIMARY`)
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND (work_ready.org > ? OR work_ready.org = ? AND work_ready.installation >= ?)
+ORDER BY work_ready.org, work_ready.installation, work_ready.due
+LIMIT 1;
+-- family, shelf, org, org, installation
+
 -- work.note
 UPDATE work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)
 SET summary=(concat(coalesce(work_item.summary, ?), ?))
@@ -1460,6 +1468,16 @@ SELECT work_item.subject_id
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS subjects STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.subject_id = subjects.id AND (work_item.state NOT IN (?, ?, ?, ?));
 -- subjects (rows as JSON), 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- work.waiting
+SELECT scopes.org, scopes.installation
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]' )) AS scopes
+WHERE (SELECT work_ready.due
+FROM work_ready FORCE INDEX (`PRIMARY`)
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+ORDER BY work_ready.due
+LIMIT 1) <= CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED);
+-- scopes (rows as JSON), family, shelf
 
 -- work.walk
 SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at

@@ -1459,6 +1459,14 @@ WHERE work_item.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
+-- work.next_hint
+SELECT work_ready.org, work_ready.installation
+FROM work_ready
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND (work_ready.org, work_ready.installation) >= ($3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C")
+ORDER BY work_ready.org, work_ready.installation, work_ready.due
+LIMIT 1;
+-- family, shelf, org, installation
+
 -- work.note
 UPDATE work_item
 SET summary=(coalesce(work_item.summary, $1::VARCHAR) || $2::VARCHAR COLLATE "C")
@@ -1572,6 +1580,16 @@ FROM work_item
 WHERE work_item.subject_id IN (SELECT subjects.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS subjects(id)) AND (work_item.state NOT IN ($2::VARCHAR COLLATE "C", $3::VARCHAR COLLATE "C", $4::VARCHAR COLLATE "C", $5::VARCHAR COLLATE "C"));
 -- subjects[0], 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- work.waiting
+SELECT scopes.org, scopes.installation
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS scopes(org, installation)
+WHERE (SELECT work_ready.due
+FROM work_ready
+WHERE work_ready.family = $3::VARCHAR COLLATE "C" AND work_ready.shelf = $4::BIGINT AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+ORDER BY work_ready.due
+LIMIT 1) <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint;
+-- scopes[0], scopes[1], family, shelf
 
 -- work.walk
 SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at

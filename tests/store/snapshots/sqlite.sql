@@ -1549,6 +1549,14 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
+-- work.next_hint
+SELECT work_ready.org, work_ready.installation
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND (work_ready.org, work_ready.installation) >= (?, ?)
+ORDER BY work_ready.org, work_ready.installation, work_ready.due
+LIMIT 1 OFFSET ?;
+-- family, shelf, org, installation, 0
+
 -- work.note
 UPDATE work_item
 SET summary=(coalesce(work_item.summary, ?) || ?)
@@ -1670,6 +1678,19 @@ WHERE work_item.subject_id IN (SELECT subjects.id
 FROM (SELECT json_extract(subjects_json.value, '$[0]') AS id
 FROM json_each(?) AS subjects_json) AS subjects) AND (work_item.state NOT IN (?, ?, ?, ?));
 -- subjects (rows as JSON), 'cancelled', 'dead', 'skipped', 'succeeded'
+
+-- work.waiting
+SELECT scopes.org, scopes.installation
+FROM (SELECT json_extract(scopes_json.value, '$[0]') AS org, json_extract(scopes_json.value, '$[1]') AS installation
+FROM json_each(?) AS scopes_json) AS scopes
+WHERE (SELECT work_ready.due
+FROM work_ready
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+ORDER BY work_ready.due
+LIMIT 1 OFFSET ?) <= (SELECT max(now_us, doonce_host_us())
+FROM doonce_clock
+WHERE id = 1);
+-- scopes (rows as JSON), family, shelf, 0
 
 -- work.walk
 SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at

@@ -198,3 +198,35 @@ def test_work_that_has_ended_stays_for_an_hour_at_least(name: str) -> None:
     with pytest.raises(Invalid, match=rf"retention\.{name} must be at least 3600000000") as refused:
         settings_from({"retention": {name: 3_599_999_999}})
     assert "docs/operating.md" in refused.value.hint
+
+
+# --- weights ------------------------------------------------------------------------------------------------------
+
+
+def test_weights_are_given_by_organization_in_the_file_and_by_variable(tmp_path: Path) -> None:
+    path = written(tmp_path, "[weights]\nacme = 3\n")
+    settings = load(path, {"DOONCE_WEIGHTS__OTHER": "2"})
+    assert settings.weights == {"acme": 3, "other": 2}
+    assert settings.engine().weights == settings.weights
+
+
+@pytest.mark.parametrize(
+    "written_as, says",
+    [
+        ("0", "weights.acme must be from 1 to 100"),
+        ("-1", "weights.acme must be from 1 to 100"),
+        ("101", "weights.acme must be from 1 to 100"),
+        ('"3"', "weights.acme is no whole number"),
+        ("1.5", "weights.acme is no whole number"),
+        ("true", "weights.acme is no whole number"),
+        ("{ main = 3 }", "weights.acme is no whole number"),
+    ],
+)
+def test_a_weight_that_is_none_is_refused_by_its_name(tmp_path: Path, written_as: str, says: str) -> None:
+    error = refused(written(tmp_path, f"[weights]\nacme = {written_as}\nother = 1\n"))
+    assert says in str(error)
+
+
+def test_a_weight_in_a_variable_that_is_none_is_refused_by_the_variable() -> None:
+    assert "DOONCE_WEIGHTS__ACME" in str(refused(environment={"DOONCE_WEIGHTS__ACME": "heavy"}))
+    assert "must be from 1 to 100" in str(refused(environment={"DOONCE_WEIGHTS__ACME": "0"}))

@@ -9,6 +9,8 @@ import msgspec
 
 from doonce.app.config import fields_of
 from doonce.app.settings import InboxSettings, Settings
+from doonce.work.fairness import Room
+from doonce.work.model import Scope
 
 PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
 ROW = re.compile(r"^\| `([a-zA-Z0-9_.]+)` \| ([^|]*) \| ([^|]*) \| ([^|]+) \|$")
@@ -36,8 +38,10 @@ def settings_of(value: Any, at: str = "") -> dict[str, str]:
         inner = getattr(value, name)
         if fields_of(type(inner)):
             found |= settings_of(inner, f"{at}{name}.")
-        elif isinstance(inner, dict):
+        elif name == "inboxes":
             found |= {f"{at}{name}.NAME.{field.name}": entry_default(field) for field in inbox_fields()}
+        elif name == "weights":
+            found[f"{at}{name}.NAME"] = shown(Room().weight(Scope("of nobody", "main")))
         else:
             found[f"{at}{name}"] = shown(inner)
     return found
