@@ -52,7 +52,7 @@ conformance-all: venv-dev
 
 bench: venv-bench
 	mkdir -p var
-	scripts/postgres.sh run $(BIN)/python -m benchmarks
+	scripts/postgres.sh run scripts/mariadb.sh run $(BIN)/python -m benchmarks
 
 snapshots: venv-dev
 	PYTHONPATH=src:. $(BIN)/python -m tests.store.db.snapshot_sql

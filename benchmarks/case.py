@@ -17,7 +17,8 @@ class Measurement:
 
     `module` is in this package. `options` reach `prepare(setting)` and `run(setting)` beside the addresses. `gives`:
     the names of the values, without which a run counts as failed. `databases`: how many fresh ones it gets.
-    `engine`: "postgresql", "sqlite", or "" for a measurement without a database.
+    `engine`: "postgresql", "mariadb", "sqlite", or "" for a measurement without a database. `seconds_max`: how long
+    each of its steps may take.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Measurement:
     engine: str = "postgresql"
     databases: int = 1
     simulator: bool = False
+    seconds_max: int = 300
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """doonce: what a claim costs with little and with much waiting, asked of two databases in turn by one process.
 
-Each look claims a batch, and then, off the clock, settles it and puts as many new items there, so that the backlog
-stays what it is.
+Each look claims a batch, and then, off the clock, settles it and puts as many new items of the same kinds there, so
+that the backlog stays what it is. Both databases hold the same kinds in the same shares: see `crowd`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 import uvloop
 
 from benchmarks.case import Setting, Values
-from benchmarks.doonce_noop import FAMILY, SCOPE, fill, make_filled
+from benchmarks.crowd import FAMILY, SCOPE, Crowd, again, crowd_of, insert, make_crowd
 from benchmarks.doonce_schema import DEPLOYMENT
 from doonce.base.ids import new_id, new_token
 from doonce.db.database import Database, open_database
@@ -32,7 +32,7 @@ def prepare(setting: Setting) -> None:
 
 async def _prepare(setting: Setting) -> None:
     for url, items in zip(setting.databases, setting.options["items"], strict=True):
-        await make_filled(url, items)
+        await make_crowd(url, crowd_of(items) if setting.options["crowded"] else Crowd(plain=items))
 
 
 def run(setting: Setting) -> Values:
@@ -48,6 +48,7 @@ class Claimer:
         self.rows = rows
         self.owner = new_id("prc")
         self.took_us: list[float] = []
+        self.in_lanes = 0
 
     async def look(self) -> None:
         """Claim a batch on the clock, and restore the backlog off it."""
@@ -60,7 +61,8 @@ class Claimer:
         self.took_us.append((time.perf_counter() - began_s) * 1e6)
         assert len(claims) == self.rows
         await self.database.transact(_end, claims)
-        await fill(self.database, self.rows)
+        await insert(self.database, [again(claimed) for claimed in claims])
+        self.in_lanes += sum(claimed.item.target_lane is not None for claimed in claims)
 
     def median_us(self) -> float:
         """Of the looks since the last answer."""
@@ -79,6 +81,7 @@ async def _run(setting: Setting) -> Values:
         for _ in range(WARM_UP):
             await claimer.look()
         claimer.took_us.clear()
+        assert bool(claimer.in_lanes) is setting.options["crowded"], "a claim takes some of each kind"
     series: list[tuple[float, float]] = []
     for _ in range(setting.options["series"]):
         for _ in range(setting.options["looks"]):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import uvloop
 
 from benchmarks.case import Setting, Values
 from benchmarks.clocking import Tally, cpu_us, rss_mb
+from benchmarks.crowd import FAMILY, SCOPE, insert
 from benchmarks.doonce_schema import DEPLOYMENT, make_tables, own
 from benchmarks.tidy import settle_down
 from doonce.app.metrics import Metrics
@@ -19,26 +21,20 @@ from doonce.work import store
 from doonce.work.model import Claimed, Event, NewItem, Scope, Settled, Settlement
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
 
-FAMILY = "bench"
-SCOPE = Scope("bench", "only")
 ROWS_A_COMMIT = 2_000
 
 
-def new_items(number: int) -> list[NewItem]:
+def new_items(number: int, scope: Scope = SCOPE) -> list[NewItem]:
     """Items that nothing keeps waiting."""
     return [
-        NewItem(new_id("wrk"), FAMILY, SCOPE, "nothing", "nothing", "sha256:bench") for _ in range(number)
+        NewItem(new_id("wrk"), FAMILY, scope, "nothing", "nothing", "sha256:bench") for _ in range(number)
     ]
 
 
 async def fill(database: Database, items: int) -> None:
     """Put so many items there, as acceptance does: in batches, through the kernel's own insert."""
     for start in range(0, items, ROWS_A_COMMIT):
-        await database.transact(_insert, new_items(min(ROWS_A_COMMIT, items - start)))
-
-
-def _insert(items: Sequence[NewItem]) -> Txn[None]:
-    yield from store.insert(items)
+        await insert(database, new_items(min(ROWS_A_COMMIT, items - start)))
 
 
 def prepare(setting: Setting) -> None:
@@ -80,23 +76,29 @@ class Noop:
         self.tally.end()
 
 
-async def _scopes() -> Sequence[Scope]:
-    return [SCOPE]
-
-
-def make_worker(database: Database, handler: Noop, concurrency: int) -> Worker[Claimed]:
+def make_worker(
+    database: Database,
+    handler: Noop,
+    concurrency: int,
+    scopes: Sequence[Scope] = (SCOPE,),
+    claim: Callable[[Any], Txn[list[Claimed]]] = store.claim,
+) -> Worker[Claimed]:
     """One worker of the family, wired as the engine wires its own: claims of `concurrency`, twice that in flight.
 
     The same as for pgqueuer, whose least allowance is twice its batch.
     """
+
+    async def all_scopes() -> Sequence[Scope]:
+        return scopes
+
     metrics = Metrics()
     database.observer = metrics
-    work = FamilyWork(FAMILY, lambda request: request, store.claim, lambda claimed: claimed, handler.run)
+    work = FamilyWork(FAMILY, lambda request: request, claim, lambda claimed: claimed, handler.run)
     worker = Worker(
         database,
         work,
         Identity(DEPLOYMENT, new_id("prc")),
-        _scopes,
+        all_scopes,
         WorkerSettings(concurrency=2 * concurrency),
         metrics,
         ProcessGate(),

@@ -41,7 +41,7 @@ def figures(runs: Runs) -> dict[str, float]:
     return values
 
 
-def conditions(size: Size, server: dict[str, str], runs: Runs, began_s: float) -> dict[str, Any]:
+def conditions(size: Size, servers: dict[str, dict[str, str]], runs: Runs, began_s: float) -> dict[str, Any]:
     """What the figures hold under, and how far the rounds lay apart."""
     spread = {
         f"{name}.{value}": [round(run[value], 3) for run in each]
@@ -56,7 +56,7 @@ def conditions(size: Size, server: dict[str, str], runs: Runs, began_s: float) -
         "machine": platform.machine(),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "postgresql": server,
+        **servers,
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
         "size": msgspec.to_builtins(size),
         "rounds": spread,

@@ -7,27 +7,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from simulators.launch import running as running_simulator
 
 from benchmarks.case import Measurement, Setting, Values
-from benchmarks.server import fresh_databases
+from benchmarks.server import fresh_databases, fresh_mariadb_databases
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = ("prepare", "run")
-STEP_SECONDS_MAX = 300
 
 
 class FailedError(Exception):
     """A measurement did not give its values; the text says why."""
 
 
-def measure(measurement: Measurement, server_url: str) -> Values:
-    """The values of one run; raises `FailedError`."""
-    with _setting(measurement, server_url) as setting:
+def measure(measurement: Measurement, servers: Mapping[str, str]) -> Values:
+    """The values of one run; raises `FailedError`. `servers`: the URL of each engine's server."""
+    with _setting(measurement, servers) as setting:
         values: Values = {}
         for step in STEPS:
             values = _step(measurement, step, setting)
@@ -38,12 +37,16 @@ def measure(measurement: Measurement, server_url: str) -> Values:
 
 
 @contextlib.contextmanager
-def _setting(measurement: Measurement, server_url: str) -> Iterator[Setting]:
+def _setting(measurement: Measurement, servers: Mapping[str, str]) -> Iterator[Setting]:
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="doonce-bench-"))
         databases: list[str] = []
         if measurement.engine == "postgresql":
-            databases = stack.enter_context(fresh_databases(server_url, measurement.databases))
+            databases = stack.enter_context(fresh_databases(servers["postgresql"], measurement.databases))
+        elif measurement.engine == "mariadb":
+            databases = stack.enter_context(
+                fresh_mariadb_databases(servers["mariadb"], measurement.databases)
+            )
         elif measurement.engine == "sqlite":
             databases = [f"sqlite:///{folder}/bench.db"]
         url = control_url = ""
@@ -70,7 +73,7 @@ def _step(measurement: Measurement, step: str, setting: Setting) -> Values:
             input=msgspec.json.encode(setting),
             capture_output=True,
             cwd=ROOT,
-            timeout=STEP_SECONDS_MAX,
+            timeout=measurement.seconds_max,
         )
     except subprocess.TimeoutExpired as error:
         took_s = time.monotonic() - began_s

@@ -1,17 +1,21 @@
-"""The PostgreSQL under measurement: fresh databases on it, and proof that it is a durable one."""
+"""The servers under measurement: fresh databases on them, and proof that they are durable ones."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
+import asyncmy
 import psycopg
 from psycopg import sql
 
 from doonce.base.ids import new_token
 
 DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
+DURABLE_MARIADB = {"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON"}
 
 
 class NotDurableError(Exception):
@@ -48,3 +52,44 @@ def fresh_databases(server_url: str, count: int) -> Iterator[list[str]]:
         finally:
             for name in names:
                 server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def mariadb_durability(url: str) -> dict[str, str]:
+    """The same of a MariaDB: raises `NotDurableError` when one of `DURABLE_MARIADB` is otherwise."""
+    names = (*DURABLE_MARIADB, "version", "innodb_buffer_pool_size")
+    listed = ", ".join(f"'{name}'" for name in names)
+    found = dict(_on_mariadb(url, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})"))
+    weak = [f"{name}={found[name]}" for name, least in DURABLE_MARIADB.items() if found[name] != least]
+    if weak:
+        raise NotDurableError(f"this server has {', '.join(weak)}: nothing measured on it would count")
+    return found
+
+
+@contextlib.contextmanager
+def fresh_mariadb_databases(server_url: str, count: int) -> Iterator[list[str]]:
+    """The same on a MariaDB."""
+    names = [f"bench_{new_token()}" for _ in range(count)]
+    _on_mariadb(server_url, *[f"CREATE DATABASE {name}" for name in names])
+    try:
+        yield [urlunsplit(urlsplit(server_url)._replace(path=f"/{name}")) for name in names]
+    finally:
+        _on_mariadb(server_url, *[f"DROP DATABASE {name}" for name in names])
+
+
+def _on_mariadb(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """The rows that the last statement answers."""
+    parts = urlsplit(url)
+
+    async def execute() -> list[tuple[Any, ...]]:
+        connection = await asyncmy.connect(
+            host=parts.hostname, port=parts.port or 3306, user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+        )  # fmt: skip
+        async with connection.cursor() as cursor:
+            for statement in statements:
+                await cursor.execute(statement)
+            rows: list[tuple[Any, ...]] = list(await cursor.fetchall())
+        connection.close()
+        return rows
+
+    return asyncio.run(execute())

@@ -72,24 +72,7 @@ class Metrics:
         self._refused = _of_connections(self.registry)
         self._pages = _of_pages(self.registry)
         self._links = _of_links(self.registry)
-        self.depth = Gauge(
-            "doonce_work_waiting",
-            "Work items due or waiting for their time, counted up to a bound.",
-            ["family"],
-            registry=self.registry,
-        )
-        self.age = Gauge(
-            "doonce_work_oldest_due_seconds",
-            "How long the oldest due work item has been due.",
-            ["family"],
-            registry=self.registry,
-        )
-        self.newer = Gauge(
-            "doonce_work_needing_later_release",
-            "Work items that need the engine of a later release, counted up to a bound.",
-            ["family"],
-            registry=self.registry,
-        )
+        self.depth, self.newer, self.age = _of_work(self.registry)
         self.unknown = Gauge(
             "doonce_unknown_outcomes", "Attempts that nobody knows the outcome of.", registry=self.registry
         )
@@ -226,6 +209,30 @@ def _of_hydrations(registry: CollectorRegistry) -> Counter:
         "Events whose whole object was asked for: it was read, the provider had none, or the reading is dead.",
         ["fate"],
         registry=registry,
+    )
+
+
+def _of_work(registry: CollectorRegistry) -> tuple[Gauge, Gauge, Gauge]:
+    """What waits of each family."""
+    return (
+        Gauge(
+            "doonce_work_waiting",
+            "Work items due or waiting for their time, counted up to a bound.",
+            ["family"],
+            registry=registry,
+        ),
+        Gauge(
+            "doonce_work_needing_later_release",
+            "Work items that need the engine of a later release, counted up to a bound.",
+            ["family"],
+            registry=registry,
+        ),
+        Gauge(
+            "doonce_work_oldest_due_seconds",
+            "How long the oldest due work item has been due.",
+            ["family"],
+            registry=registry,
+        ),
     )
 
 

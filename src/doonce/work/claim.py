@@ -19,7 +19,8 @@ from doonce.db.transaction import Row, Txn, fetch, insert_many
 from doonce.ownership import store as ownership
 from doonce.work import lanes as lane_store
 from doonce.work import leases, looking
-from doonce.work.fairness import Room, Sharing
+from doonce.work.fairness import Room
+from doonce.work.floors import Floors
 from doonce.work.items import (
     PLAIN_ITEMS,
     ReadyKey,
@@ -29,7 +30,6 @@ from doonce.work.items import (
     lock_claimed_then_clock,
     lock_free_items_then_clock,
     lock_items,
-    now_expression,
     ready_row,
 )
 from doonce.work.lanes import Lane
@@ -48,23 +48,6 @@ from doonce.work.model import (
 from doonce.work.tables import work_claimer, work_item, work_ready
 
 CLAIMER_COLUMNS = tuple(column.name for column in work_claimer.c)
-
-
-def _candidates(dialect: Dialect) -> sa.Select[Any]:
-    ready = work_ready
-    return (
-        sa.select(ready)
-        .where(
-            ready.c.family == sa.bindparam("family", type_=IDENTITY),
-            ready.c.shelf == sa.bindparam("shelf", type_=COUNT),
-            ready.c.org == sa.bindparam("org", type_=IDENTITY),
-            ready.c.installation == sa.bindparam("installation", type_=IDENTITY),
-            ready.c.due <= now_expression(dialect),
-        )
-        .order_by(ready.c.due, ready.c.item_id)
-        .limit(sa.bindparam("rows", type_=COUNT))
-        .with_for_update(skip_locked=True)
-    )
 
 
 def _suspects(dialect: Dialect) -> sa.Select[Any]:
@@ -133,7 +116,6 @@ def _renew(dialect: Dialect) -> sa.Update:
     )
 
 
-CANDIDATES = Statement("work.candidates", _candidates)
 SUSPECTS = Statement("work.suspects", _suspects)
 TAKE = Statement("work.take", _take)
 LOCK_CLAIMER = Statement("work.lock_claimer", _lock_claimer)
@@ -149,7 +131,8 @@ class ClaimRequest:
     are shared by, between scopes that have some. `owner`: this process, with one claim of a family at a time. `alone`:
     the process runs nothing else, so it may take one item from the shelf of suspects. `engine`: the latest capability
     version that this worker can run; what needs a later one is left where it is. `recalls`: leases of the family that
-    are over are looked for first; a worker that claims many times a second need not ask each time.
+    are over are looked for first; a worker that claims many times a second need not ask each time. `floors`: where the
+    worker's looks begin; every look is a whole one if not given.
     """
 
     family: str
@@ -164,6 +147,7 @@ class ClaimRequest:
     engine: int = ENGINE
     recalls: bool = True
     room: Room = field(default_factory=Room)
+    floors: Floors | None = None
 
 
 def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
@@ -181,7 +165,14 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
         return (yield from _claimed_before(request, before))
     if request.recalls:
         yield from leases.recall(request.family)
-    candidates = yield from _find(request)
+    candidates = yield from looking.find(
+        request.family,
+        request.scopes,
+        shelves_of(request.engine, alone=request.alone),
+        1 if request.alone else request.rows_max,
+        request.room,
+        None if request.alone else request.floors,
+    )
     if not candidates:
         return []
     held = yield from lane_store.lock({lane for row in candidates for lane in (row[6], row[7])})
@@ -244,37 +235,6 @@ def _claimed_before(request: ClaimRequest, before: Row) -> Txn[list[Claimed]]:
         and item.state is State.PROCESSING
         and item.lease_token == request.token
     ]
-
-
-def _find(request: ClaimRequest) -> Txn[list[Row]]:
-    """Due hints, shared between the scopes that have some (`fairness`); bounded by what is asked for, not by scopes."""
-    shelves = shelves_of(request.engine, alone=request.alone)
-    scopes = request.scopes
-    if len(scopes) > 1:
-        scopes = yield from looking.waiting(request.family, shelves, scopes)
-    sharing = Sharing(scopes, 1 if request.alone else request.rows_max, request.room)
-    found: dict[Scope, list[Row]] = {}
-    while asks := sharing.asks():
-        for scope, rows_max in asks.items():
-            found[scope] = yield from _find_in(request.family, scope, shelves, rows_max)
-            sharing.found(scope, rows_max, len(found[scope]))
-    return [row for rows in found.values() for row in rows]
-
-
-def _find_in(family: str, scope: Scope, shelves: Sequence[int], rows_max: int) -> Txn[list[Row]]:
-    found: list[Row] = []
-    for shelf in shelves:
-        found += yield from fetch(
-            CANDIDATES,
-            family=family,
-            shelf=shelf,
-            org=scope.org,
-            installation=scope.installation,
-            rows=rows_max - len(found),
-        )
-        if len(found) >= rows_max:
-            break
-    return found
 
 
 @dataclass(slots=True)

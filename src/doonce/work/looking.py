@@ -1,23 +1,43 @@
-"""Looking: which of a worker's scopes have something to do, without asking each of them.
+"""Looking: which of a worker's scopes have something to do, without asking each of them, and what a claim looks at.
 
-Plain reads of hints: they decide only where a claim looks, never what it takes (PROTOCOL W7, T2).
+Hints decide only where a claim looks, never what it takes (PROTOCOL W7, T2).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from doonce.db.schema import COUNT, IDENTITY
+from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS
 from doonce.db.statement import Dialect, DialectName, Statement
-from doonce.db.transaction import Txn, fetch
+from doonce.db.transaction import Row, Txn, fetch
+from doonce.work.fairness import Room, Sharing
+from doonce.work.floors import Floors
 from doonce.work.items import now_expression
-from doonce.work.model import Scope
+from doonce.work.model import Scope, Shelf
 from doonce.work.tables import work_ready
+
+
+def _candidates(dialect: Dialect) -> sa.Select[Any]:
+    ready = work_ready
+    return (
+        sa.select(ready)
+        .where(
+            ready.c.family == sa.bindparam("family", type_=IDENTITY),
+            ready.c.shelf == sa.bindparam("shelf", type_=COUNT),
+            ready.c.org == sa.bindparam("org", type_=IDENTITY),
+            ready.c.installation == sa.bindparam("installation", type_=IDENTITY),
+            ready.c.due >= sa.bindparam("since", type_=MICROSECONDS),
+            ready.c.due <= now_expression(dialect),
+        )
+        .order_by(ready.c.due, ready.c.item_id)
+        .limit(sa.bindparam("rows", type_=COUNT))
+        .with_for_update(skip_locked=True)
+    )
 
 
 def _waiting(dialect: Dialect) -> sa.Select[Any]:
@@ -64,15 +84,71 @@ def _next_hint(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
+CANDIDATES = Statement("work.candidates", _candidates)
 WAITING = Statement("work.waiting", _waiting)
 NEXT_HINT = Statement("work.next_hint", _next_hint)
+
+
+def find(
+    family: str,
+    scopes: Sequence[Scope],
+    shelves: Sequence[int],
+    rows_max: int,
+    room: Room,
+    floors: Floors | None,
+) -> Txn[list[Row]]:
+    """Due hints, locked, shared between the scopes that have some (`fairness`).
+
+    Costs what is asked for and one seek a scope. Scopes under a floor have something due, as far as is known.
+    """
+    if len(scopes) > 1:
+        unknown = [scope for scope in scopes if floors is None or not floors.begin(scope)]
+        idle = {*unknown} - {*(yield from waiting(family, shelves, unknown))}
+        scopes = [scope for scope in scopes if scope not in idle]
+    sharing = Sharing(scopes, rows_max, room)
+    found: dict[Scope, list[Row]] = {}
+    while asks := sharing.asks():
+        for scope, rows in asks.items():
+            found[scope] = yield from _find_in(family, scope, shelves, rows, floors)
+            sharing.found(scope, rows, len(found[scope]))
+    return [row for rows in found.values() for row in rows]
+
+
+def _find_in(
+    family: str, scope: Scope, shelves: Sequence[int], rows_max: int, floors: Floors | None
+) -> Txn[list[Row]]:
+    """The oldest due hints of one scope."""
+    found: list[Row] = []
+    for shelf in shelves:
+        asked = {
+            "family": family, "shelf": shelf, "org": scope.org, "installation": scope.installation,
+            "rows": rows_max - len(found),
+        }  # fmt: skip
+        if floors is not None and shelf == Shelf.OPEN.value:
+            found += yield from _find_from_floor(scope, floors, asked)
+        else:
+            found += yield from fetch(CANDIDATES, since=0, **asked)
+        if len(found) >= rows_max:
+            break
+    return found
+
+
+def _find_from_floor(scope: Scope, floors: Floors, asked: Mapping[str, Any]) -> Txn[list[Row]]:
+    """From the floor on where there is one; and from the front where that does not find enough."""
+    since_us = floors.begin(scope)
+    rows = yield from fetch(CANDIDATES, since=since_us, **asked)
+    if since_us and len(rows) < asked["rows"]:
+        since_us = floors.begin(scope, whole=True)
+        rows = yield from fetch(CANDIDATES, since=since_us, **asked)
+    floors.end(scope, since_us, rows[0]["due"] if rows else None)
+    return rows
 
 
 def waiting(family: str, shelves: Sequence[int], scopes: Sequence[Scope]) -> Txn[tuple[Scope, ...]]:
     """Those of these scopes that have an item due, in their order; one statement a shelf."""
     names = [(scope.org, scope.installation) for scope in scopes]
     due: set[tuple[str, str]] = set()
-    for shelf in shelves:
+    for shelf in shelves if names else ():
         rows = yield from fetch(WAITING, family=family, shelf=shelf, scopes=names)
         due |= {(row[0], row[1]) for row in rows}
     return tuple(scope for scope in scopes if (scope.org, scope.installation) in due)

@@ -23,6 +23,7 @@ from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.fairness import Turns, room_wanted
+from doonce.work.floors import Floors
 from doonce.work.model import ENGINE, Claimed, Event, Scope, Settled, Settlement, shelves_of
 from doonce.work.store import ClaimRequest, Look, RenewRequest
 
@@ -188,6 +189,7 @@ class Worker(Generic[Unit]):
         self._look_for_suspects_ns = 0
         self._recalled_ns = 0
         self._hinted = False
+        self._floors = Floors()
         self.leases = Leases(database, identity, settings.lease_us, observer)
         self.settlements: Committer[Settlement, Settled] = Committer(
             database, self.settle, key=lambda settlement: settlement.claimed.item.id, observer=observer
@@ -309,6 +311,7 @@ class Worker(Generic[Unit]):
                 alone=alone,
                 recalls=self._recalls(),
                 room=self._turns.room(self._free),
+                floors=self._floors,
             )
             units = await self._database.transact(self._work.claim, self._work.prepare(request))
         except (DoonceError, DatabaseFault) as error:
@@ -325,11 +328,7 @@ class Worker(Generic[Unit]):
         return len(units)
 
     def _recalls(self) -> bool:
-        """Whether a claim should look for leases that are over: several times a second, however often it claims.
-
-        One that comes because of a hint has work waiting, so it leaves that to the polls between hints as long as
-        there can be any.
-        """
+        """Whether a claim looks for leases that are over: several times a second; one that a hint brought, at polls."""
         now_ns = boottime_ns()
         every_ns = int(self._settings.poll_seconds * 1e9) if self._hinted else RECALL_EVERY_NS
         self._hinted = False
@@ -345,8 +344,9 @@ class Worker(Generic[Unit]):
         if len(turns.scopes) <= at_once:
             turns.passed(len(turns.scopes))
             return turns.in_turn(turns.scopes)
-        shelves = shelves_of(ENGINE, alone=alone)
-        asked = Look(self._work.family, shelves, turns.scopes, turns.position, at_once)
+        asked = Look(
+            self._work.family, shelves_of(ENGINE, alone=alone), turns.scopes, turns.position, at_once
+        )
         seen = await self._database.read(store.look, asked)
         turns.passed(seen.passed)
         return turns.in_turn(seen.due)

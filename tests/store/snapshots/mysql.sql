@@ -1233,11 +1233,11 @@ WHERE work_item.id = due.id;
 -- work.candidates
 SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
 FROM work_ready FORCE INDEX (`PRIMARY`)
-WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = ? AND work_ready.installation = ? AND work_ready.due <= CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = ? AND work_ready.installation = ? AND work_ready.due >= ? AND work_ready.due <= CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)
 ORDER BY work_ready.due, work_ready.item_id
 LIMIT ?
 FOR UPDATE SKIP LOCKED;
--- family, shelf, org, installation, rows
+-- family, shelf, org, installation, since, rows
 
 -- work.count_dispatch
 UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', until_us BIGINT PATH '$[1]' )) AS marks STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)

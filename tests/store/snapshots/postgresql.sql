@@ -1326,11 +1326,11 @@ WHERE work_item.id = due.id;
 -- work.candidates
 SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
 FROM work_ready
-WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint
+WHERE work_ready.family = $1::VARCHAR COLLATE "C" AND work_ready.shelf = $2::BIGINT AND work_ready.org = $3::VARCHAR COLLATE "C" AND work_ready.installation = $4::VARCHAR COLLATE "C" AND work_ready.due >= $5::BIGINT AND work_ready.due <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint
 ORDER BY work_ready.due, work_ready.item_id
-LIMIT $5::BIGINT
+LIMIT $6::BIGINT
 FOR UPDATE SKIP LOCKED;
--- family, shelf, org, installation, rows
+-- family, shelf, org, installation, since, rows
 
 -- work.count_dispatch
 UPDATE work_item

@@ -1408,12 +1408,12 @@ WHERE work_item.id = due.id;
 -- work.candidates
 SELECT work_ready.family, work_ready.shelf, work_ready.org, work_ready.installation, work_ready.due, work_ready.item_id, work_ready.source_lane, work_ready.target_lane
 FROM work_ready
-WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = ? AND work_ready.installation = ? AND work_ready.due <= (SELECT max(now_us, doonce_host_us())
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = ? AND work_ready.installation = ? AND work_ready.due >= ? AND work_ready.due <= (SELECT max(now_us, doonce_host_us())
 FROM doonce_clock
 WHERE id = 1)
 ORDER BY work_ready.due, work_ready.item_id
 LIMIT ? OFFSET ?;
--- family, shelf, org, installation, rows, 0
+-- family, shelf, org, installation, since, rows, 0
 
 -- work.count_dispatch
 UPDATE work_item

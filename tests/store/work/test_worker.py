@@ -8,9 +8,10 @@ from tests.store.work.kernel import EFFECT, HERE, SCOPE, Kernel
 
 from doonce.app.metrics import Metrics
 from doonce.base.errors import Unavailable
+from doonce.db.transaction import Txn
 from doonce.work.model import Claimed, Event, Scope, Settlement
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
-from doonce.work.store import claim
+from doonce.work.store import ClaimRequest, claim
 
 
 @pytest.mark.parametrize("refusals", [1, 3])
@@ -47,3 +48,35 @@ async def test_a_worker_outlasts_a_database_that_is_away_when_it_asks_for_its_sc
     worker.begin_drain()
     await working
     assert left == 0
+
+
+async def test_a_worker_keeps_its_floors_from_claim_to_claim(kernel: Kernel) -> None:
+    """Or each of its looks would begin at the front, however long that takes."""
+    asked: list[ClaimRequest] = []
+
+    def claiming(request: ClaimRequest) -> Txn[list[Claimed]]:
+        asked.append(request)
+        if len(asked) == 2:
+            worker.begin_drain()
+        return (yield from claim(request))
+
+    async def run(claimed: Claimed) -> None:
+        raise AssertionError("there is nothing to run")
+
+    worker: Worker[Claimed] = Worker(
+        kernel.database,
+        FamilyWork(EFFECT, lambda request: request, claiming, lambda claimed: claimed, run),
+        Identity(HERE, "prc_1"),
+        all_scopes,
+        WorkerSettings(poll_seconds=0.01),
+        Metrics(),
+        ProcessGate(),
+    )
+    async with asyncio.timeout(30):
+        await worker.run()
+    assert asked[0].floors is not None
+    assert asked[0].floors is asked[1].floors
+
+
+async def all_scopes() -> Sequence[Scope]:
+    return [SCOPE]
