@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 export PYTHONPATH="src:."
 failed=0
+scripts/libfaketime.sh || failed=1
 "$1" -m tests.conformance.everywhere || failed=1
 "$1" -m pytest -m galera tests/galera || failed=1
 exit $failed

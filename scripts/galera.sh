@@ -5,6 +5,7 @@
 #   scripts/galera.sh up | urls | down the same by hand
 #   scripts/galera.sh kill|stop|start|freeze|thaw|cut|mend N   do that to node N (1, 2 or 3) of a running cluster
 #
+# `start` with DOONCE_GALERA_AHEAD (such as +10m) gives the node a clock of its own, by libfaketime.
 # DOONCE_TEST_GALERA is the nodes' URLs with a space between two. A command that `run` has started finds its cluster
 # through DOONCE_GALERA_STATE. `cut` isolates a node at the group layer (gmcast.isolate): its clients still reach it.
 set -euo pipefail
@@ -29,6 +30,11 @@ provider() {
   for path in /usr/lib/galera/libgalera_smm.so /usr/lib64/galera-4/libgalera_smm.so; do
     if [ -e "$path" ]; then echo "$path"; return; fi
   done
+}
+
+libfaketime() {
+  find /usr/lib /usr/lib64 /usr/local/lib -path '*/faketime/libfaketime.so.1' 2>/dev/null | head -n 1 | grep . ||
+    { say "libfaketime is missing. Next: scripts/libfaketime.sh"; return 1; }
 }
 
 install_servers() {
@@ -104,14 +110,17 @@ group() {
 
 # Starts a node and waits until it has all that the others have; with --wsrep-new-cluster it is the first one.
 start() {
-  local node=$1 home server seconds=0 user=
+  local node=$1 home server seconds=0 user= clock=()
   shift
   home="$(data)/$node"
   if is_running "$node"; then say "node $node runs already"; return 0; fi
   rm -f "$home/started"
   [ "$(id -u)" != 0 ] || user="--user=$(server_user)"
+  if [ -n "${DOONCE_GALERA_AHEAD:-}" ]; then
+    clock=(env "LD_PRELOAD=$(libfaketime)" "FAKETIME=$DOONCE_GALERA_AHEAD" FAKETIME_DONT_FAKE_MONOTONIC=1 NO_FAKE_STAT=1)
+  fi
   # As root it becomes its user by itself: a wrapper that waits for it would stop when it is frozen, and stay so.
-  PATH="$PATH:/usr/sbin" "$(program mariadbd)" --no-defaults $user --datadir="$home/data" \
+  PATH="$PATH:/usr/sbin" "${clock[@]}" "$(program mariadbd)" --no-defaults $user --datadir="$home/data" \
     --socket="$home/socket" --pid-file="$home/pid" --bind-address=127.0.0.1 --port="$(port "$node" 1)" \
     --log-error="$home/server.log" --tmpdir="$home/tmp" --skip-name-resolve --max-connections=200 \
     --innodb-buffer-pool-size=64M --innodb-log-file-size=48M --innodb-flush-log-at-trx-commit=1 \
@@ -236,7 +245,7 @@ run)
   "$@"
   ;;
 *)
-  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac

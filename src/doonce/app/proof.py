@@ -8,6 +8,7 @@ everything else goes on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -35,6 +36,7 @@ from doonce.trust import (
 __all__ = [
     "Watch",
     "declare_incarnation",
+    "look_at_dispatch",
     "migrate_database",
     "migrate_if_allowed",
     "prove",
@@ -137,6 +139,14 @@ async def prove(engine: Engine, settings: Settings) -> Watch:
     if not durability.gate.open:
         log.warning("dispatch is closed", reason=durability.gate.reason)
     return Watch(engine, durability)
+
+
+async def look_at_dispatch(engine: Engine, settings: Settings) -> None:
+    """Let the engine's gate say what a process would say that started now; for commands that start nothing."""
+    durability = Durability(engine.database, settings.durability)
+    engine.gate = durability.gate
+    with contextlib.suppress(Unavailable):  # the gate has the reason
+        await durability.check()
 
 
 async def declare_incarnation(

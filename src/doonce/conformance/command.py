@@ -15,6 +15,7 @@ from doonce.app.cli.options import AsJson
 from doonce.app.cli.output import console, print_json
 from doonce.app.settings import LogFormat
 from doonce.conformance.model import Report, Status
+from doonce.conformance.skew import SKEWS
 from doonce.conformance.suite import run
 
 DONE: Final = 0
@@ -37,6 +38,13 @@ async def conformance(
             "The worker processes are spread over all of them.",
         ),
     ] = None,
+    skew: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Each worker process has another time of day and time zone, by libfaketime, which must be installed.",
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> int:
     """Prove the protocol on a database: real processes, real kills, in a scratch place that is dropped afterwards.
@@ -48,8 +56,9 @@ async def conformance(
         file of the URL; nothing else is read or written.
     """
     logs.configure(LogFormat.CONSOLE, level=logging.CRITICAL)  # what a case provokes is no news
+    skews = SKEWS if skew else ()
     if json:
-        report = await run(url, case or (), also=also or ())
+        report = await run(url, case or (), also=also or (), skews=skews)
         print_json(report)
     else:
         waiting = Console(stderr=True)
@@ -59,6 +68,7 @@ async def conformance(
                 case or (),
                 lambda one: status.update(f"{one.id}: {escape(one.title)}"),
                 also=also or (),
+                skews=skews,
             )
         print_report(console(), report)
     return FAILED if report.failed else DONE
@@ -77,6 +87,10 @@ def print_report(out: Console, report: Report) -> None:
     for one in report.cases:
         if one.seen:
             out.print(f"[red]{one.id}[/red]  {escape(one.seen)}", soft_wrap=True)
+    if report.not_run:
+        out.print(f"not run: {', '.join(one.id for one in report.not_run)}")
+        for reason in sorted({one.reason for one in report.not_run}):
+            out.print(f"  {escape(reason)}", soft_wrap=True)
     if report.not_built:
         missing = Table(box=None, padding=(0, 2), title="not built yet, so not proven", title_justify="left")
         missing.add_column("mechanism", no_wrap=True)
@@ -85,4 +99,5 @@ def print_report(out: Console, report: Report) -> None:
             missing.add_row(escape(line.mechanism), escape(line.line))
         out.print(missing)
     failed = f"[red]{report.failed} failed[/red]" if report.failed else "0 failed"
-    out.print(f"{report.passed} passed, {failed}, {len(report.not_built)} lines not built yet")
+    not_run = f", {len(report.not_run)} not run" if report.not_run else ""
+    out.print(f"{report.passed} passed, {failed}{not_run}, {len(report.not_built)} lines not built yet")

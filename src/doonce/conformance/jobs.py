@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 import msgspec
 
+from doonce.conformance.skew import Skew
 from doonce.wire import AcceptRequest, RejectRequest
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a process works: the scratch place, which it checks before anything else, and the scope of one case.
 
-    `kill_at` is the named point at which it kills itself.
+    `kill_at` is the named point at which it kills itself, `skew` what it believes about the time.
     """
 
     url: str
@@ -25,6 +26,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     installation: str
     capability: str
     kill_at: str = ""
+    skew: Skew | None = None
 
 
 class ClaimJob(msgspec.Struct, frozen=True, kw_only=True, tag="claim"):

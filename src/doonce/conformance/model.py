@@ -38,14 +38,24 @@ class MissingProof(msgspec.Struct, frozen=True, kw_only=True):
     mechanism: str
 
 
+class NotRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A case that this engine cannot be asked in this run, and why."""
+
+    id: str
+    reason: str
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run: what was proven, what was refuted, and what this release cannot be asked yet."""
+    """The whole run: what was proven, what was refuted, what this engine could not be asked here, and what this release
+    cannot be asked yet.
+    """
 
     engine: str
     cases: tuple[CaseResult, ...]
     passed: int
     failed: int
     not_built: tuple[MissingProof, ...]
+    not_run: tuple[NotRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +70,19 @@ class Line:
     missing: str = ""
 
 
-def report_of(engine: str, cases: Sequence[CaseResult], lines: Sequence[Line]) -> Report:
+def report_of(
+    engine: str, cases: Sequence[CaseResult], lines: Sequence[Line], not_run: Sequence[NotRun] = ()
+) -> Report:
     """The report of these results."""
     passed = sum(case.status is Status.PASSED for case in cases)
     missing = tuple(MissingProof(line=line.text, mechanism=line.missing) for line in lines if line.missing)
     return Report(
-        engine=engine, cases=tuple(cases), passed=passed, failed=len(cases) - passed, not_built=missing
+        engine=engine,
+        cases=tuple(cases),
+        passed=passed,
+        failed=len(cases) - passed,
+        not_built=missing,
+        not_run=tuple(not_run),
     )
 
 

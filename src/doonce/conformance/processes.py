@@ -6,13 +6,15 @@ They are forked from one process that has imported everything and done nothing, 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import multiprocessing
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
+from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,7 @@ import msgspec
 from doonce.conformance import worker
 from doonce.conformance.jobs import Job, JobResult
 from doonce.conformance.model import Broken
+from doonce.conformance.skew import Skew, find_library, preloaded
 
 WAIT_SECONDS: Final = 60.0
 """How long a case waits for one thing to happen before it fails: far longer than a slow machine needs."""
@@ -111,13 +114,16 @@ class Process:
 class Processes:
     """Starts processes; `processes()` makes it."""
 
-    def __init__(self, context: ForkServerContext, folder: Path) -> None:
+    def __init__(self, context: ForkServerContext, folder: Path, skews: Sequence[Skew]) -> None:
         self._context = context
         self._folder = folder
         self._started = 0
+        self._skews = itertools.cycle(skews or (None,))
 
     async def start(self, job: Job) -> Process:
-        """A process that is ready to begin this job; it has checked the scratch place."""
+        """A process that is ready to begin this job, at the next clock; it has checked the scratch place."""
+        place = msgspec.structs.replace(job.place, skew=next(self._skews))
+        job = msgspec.structs.replace(job, place=place)
         self._started += 1
         log = self._folder / f"{self._started}.log"
         here, there = self._context.Pipe()
@@ -135,9 +141,14 @@ class Processes:
 
 
 @contextmanager
-def processes() -> Iterator[Processes]:
-    """Where the processes of one run come from; their logs are gone afterwards."""
+def processes(skews: Sequence[Skew] = ()) -> Iterator[Processes]:
+    """Where the processes of one run come from; their logs are gone afterwards.
+
+    With `skews` they take turns over these clocks. Raises `Unavailable` where that cannot be done.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([worker.__name__])
+    with preloaded(find_library()) if skews else nullcontext():
+        ensure_running()
     with tempfile.TemporaryDirectory(prefix="doonce-conformance-") as folder:
-        yield Processes(context, Path(folder))
+        yield Processes(context, Path(folder), skews)

@@ -18,6 +18,7 @@ import msgspec
 from doonce.app import logs
 from doonce.app.settings import LogFormat
 from doonce.base.ids import new_token
+from doonce.conformance import skew
 from doonce.conformance.engines import engine_of, open_scratch, scratch_of
 from doonce.conformance.jobs import AdmitJob, Answered, ClaimJob, EngineJob, Job, JobResult, Took
 from doonce.conformance.scratch import DEPLOYMENT
@@ -138,6 +139,8 @@ async def next_message(suite: Connection) -> bytes:
 async def work(suite: Connection) -> None:
     """Prove that the place is a scratch place, wait for the signal, do the job, and say what was done."""
     job = msgspec.json.decode(await next_message(suite), type=Job)
+    if job.place.skew is not None:
+        skew.put_on(job.place.skew)
     await scratch_of(job.place).check()
     suite.send_bytes(READY)
     await next_message(suite)

@@ -231,7 +231,7 @@ class Durability:
             return _doubt_by_side_file(driver.path, pinned)
         if found.identity != pinned.place.identity:
             return _with_mend("this is another database than the one that was pinned")
-        if found.timeline == pinned.place.timeline or incarnation.carried_on(pinned.place, found):
+        if incarnation.is_same(pinned.place, found) or incarnation.carried_on(pinned.place, found):
             return ""
         if found.identity.startswith(galera.PREFIX):
             return _with_mend(
@@ -243,8 +243,14 @@ class Durability:
                 f"the tables of this database were {pinned.place.timeline}, and now {found.timeline}: "
                 "a copy was put in their place"
             )
+        before, after = pinned.place.timeline.split("/"), found.timeline.split("/")
+        if before[0] == after[0]:
+            return _with_mend(
+                f"this database was {pinned.place.timeline}, and is now {found.timeline}: "
+                "a copy was put in its place"
+            )
         return _with_mend(
-            f"the database went from timeline {pinned.place.timeline} to {found.timeline}: "
+            f"the database went from timeline {before[0]} to {after[0]}: "
             "a standby was promoted, or a backup recovered"
         )
 

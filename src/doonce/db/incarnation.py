@@ -1,7 +1,9 @@
 """Which database this is: the incarnation that was pinned, and what an operator declared about each change of it.
 
 A failover, or a copy put back, may lack the newest commits, a dispatch mark among them (PROTOCOL S2). On PostgreSQL an
-incarnation is the system's identifier and the timeline, which a promotion or a recovery to a point in time moves on. On
+incarnation is the system's identifier; the timeline, which a promotion or a recovery to a point in time moves on; the
+number of the table of the pins, which a dump that is loaded makes anew; and, where this user may ask for it, the moment
+when the data directory's own files were made, which a base backup that is put back makes anew. On
 SQLite it is a random id, in the database and in the side file of each host that pinned it. The MySQL wire has neither
 timeline nor identifier of the data: there it is the server's own number, which servers of one replication must not
 share, and the moment when that server made the file of the pins, which every restored copy makes anew. A cluster of
@@ -96,10 +98,15 @@ LAST_LOSSY = Statement(
         database_incarnation.c.declaration == Declaration.LOSSY.value
     ),
 )
-MAY_READ_IDENTIFIER = Statement(
-    "incarnation.may_read_identifier",
+MAY_READ = Statement(
+    "incarnation.may_read",
     lambda dialect: sa.select(
-        sa.literal_column("has_function_privilege('pg_control_system()', 'EXECUTE')", sa.Boolean())
+        sa.literal_column("has_function_privilege('pg_control_system()', 'EXECUTE')", sa.Boolean()).label(
+            "identifier"
+        ),
+        sa.literal_column("has_function_privilege('pg_stat_file(text)', 'EXECUTE')", sa.Boolean()).label(
+            "files"
+        ),
     ),
 )
 IDENTIFIER = Statement(
@@ -116,9 +123,18 @@ DATABASE_OID = Statement(
 )
 TIMELINE = Statement(
     "incarnation.timeline",
-    lambda dialect: _text(dialect, "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"),
+    lambda dialect: _text(
+        dialect,
+        "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/table:'"
+        " || CAST('database_incarnation' AS regclass)::oid",
+    ),
 )
-
+FILES_MADE_AT = Statement(
+    "incarnation.files_made_at",
+    lambda dialect: sa.select(
+        sa.literal_column("'/files:' || extract(epoch FROM change)", IDENTITY).label("value")
+    ).select_from(sa.func.pg_stat_file(sa.literal_column("'PG_VERSION'")).table_valued("change")),
+)
 
 SERVER = Statement("incarnation.server", lambda dialect: sa.text(SERVER_NUMBERS))
 MADE_AT = Statement(
@@ -138,16 +154,18 @@ def place(dialect: DialectName, pinned: Incarnation | None) -> Txn[Place]:
     """What the engine says that it is; on SQLite what the database itself has pinned, since nothing else is known.
 
     The timeline is the one of the write-ahead log: the control file's moves on only with the next checkpoint. Where
-    this user may not read the system's identifier, the database's number stands for it.
+    this user may not read the system's identifier, the database's number stands for it; where not the files' times,
+    they are left out.
     """
     if dialect is DialectName.SQLITE:
         return pinned.place if pinned is not None else Place("", "")
     if dialect is DialectName.MYSQL:
         return (yield from _place_on_mysql())
-    permitted = (yield from fetch(MAY_READ_IDENTIFIER))[0][0]
-    identity = (yield from fetch(IDENTIFIER if permitted else DATABASE_OID))[0][0]
+    identifier, files = (yield from fetch(MAY_READ))[0]
+    identity = (yield from fetch(IDENTIFIER if identifier else DATABASE_OID))[0][0]
     timeline = (yield from fetch(TIMELINE))[0][0]
-    return Place(identity, timeline)
+    made_at = (yield from fetch(FILES_MADE_AT))[0][0] if files else ""
+    return Place(identity, timeline + made_at)
 
 
 def _place_on_mysql() -> Txn[Place]:
@@ -217,8 +235,22 @@ def follow(dialect: DialectName, new_id: str) -> Txn[Incarnation | None]:
     return (yield from _append(pinned, NewIncarnation(new_id, Declaration.FOLLOWED, "", ""), found))
 
 
+def is_same(pinned: Place, found: Place) -> bool:
+    """Whether all that both of them know is the same: a user may read more at one time than at another."""
+    if found.identity != pinned.identity:
+        return False
+    if "/" not in found.timeline:
+        return found.timeline == pinned.timeline
+    known, seen = pinned.timeline.split("/"), found.timeline.split("/")
+    return all(one == other for one, other in zip(known, seen, strict=False))
+
+
 def carried_on(pinned: Place, found: Place) -> bool:
-    """Whether it is the pinned cluster with other members, that keeps all that it committed."""
+    """Whether it is what was pinned, and the pin has to follow: a cluster with other members that keeps all that it
+    committed, or a database of which more is known by now.
+    """
+    if is_same(pinned, found):
+        return found.timeline.count("/") > pinned.timeline.count("/")
     return (
         found.identity == pinned.identity
         and found.identity.startswith(galera.PREFIX)

@@ -38,8 +38,8 @@ def wire_error() -> type[Exception]:
 
 
 def driver_errors() -> tuple[type[Exception], ...]:
-    """All that the driver raises."""
-    return (wire_error(), OSError)  # TimeoutError is one of the latter
+    """All that the driver raises. A `RuntimeError` is the event loop's, of a transport that was closed meanwhile."""
+    return (wire_error(), OSError, RuntimeError)  # TimeoutError is an OSError
 
 
 def code_of(error: BaseException) -> int:

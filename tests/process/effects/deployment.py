@@ -211,6 +211,20 @@ class Deployment:
 
         return asyncio.run(run())
 
+    def accept_again(self, known: Sequence[Accepted]) -> list[Accepted]:
+        """Hand the same rows over once more, as a relay does that has no receipt; what they are now."""
+
+        async def run() -> list[Accepted]:
+            async with self.engine() as engine:
+                found = await engine.acceptor.accept(IDENTITY, [one.request for one in known])
+            made = []
+            for one, admission in zip(known, found, strict=True):
+                assert isinstance(admission, WireAdmission), admission
+                made.append(Accepted(one.wanted, one.request, admission))
+            return made
+
+        return asyncio.run(run())
+
     def rejection(self, request: AcceptRequest) -> RejectRequest:
         """The wish that a handoff may never be accepted."""
         return RejectRequest(

@@ -32,6 +32,10 @@ class Proxy:
         for pair in pairs:
             _end(pair)
 
+    def lead_to(self, host: str, port: int) -> None:
+        """Pass what comes from now on to another server, as a failover does."""
+        self._server = (host, port)
+
     def restore(self) -> None:
         """Accept connections, on the port of the first time."""
         listener = socket.create_server(("127.0.0.1", self.port), backlog=64)

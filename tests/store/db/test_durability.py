@@ -330,11 +330,42 @@ async def test_s2_postgresql_is_known_by_its_system_identifier_and_timeline(on_p
     connection: asyncpg.Connection[Any] = await asyncpg.connect(on_postgresql.url)
     identifier = await connection.fetchval("SELECT system_identifier::text FROM pg_control_system()")
     timeline = await connection.fetchval("SELECT timeline_id FROM pg_control_checkpoint()")
+    table = await connection.fetchval("SELECT 'database_incarnation'::regclass::oid")
+    made_at = await connection.fetchval("SELECT extract(epoch FROM change) FROM pg_stat_file('PG_VERSION')")
     await connection.close()
-    assert pinned.place == Place(f"system:{identifier}", f"{timeline:08X}")
+    assert pinned.place == Place(f"system:{identifier}", f"{timeline:08X}/table:{table}/files:{made_at:.6f}")
 
 
-@pytest.mark.parametrize("identity,timeline", [("system:1", None), (None, "00000FFF")])
+async def test_s2_a_pin_of_less_is_completed_and_what_may_not_be_read_is_no_doubt(
+    on_postgresql: Database,
+) -> None:
+    pinned = await on_postgresql.read(incarnation.newest)
+    assert pinned is not None
+    wal, table, files = pinned.place.timeline.split("/")
+    for fewer in (wal, f"{wal}/{table}"):  # as of a user who may not ask for more
+        await run_sql(on_postgresql.url, f"UPDATE database_incarnation SET timeline = '{fewer}'")
+        watched = Durability(on_postgresql)
+        await watched.check()
+        assert watched.gate.open, watched.gate.reason
+        newest = await on_postgresql.read(incarnation.newest)
+        assert newest is not None
+        assert newest.place == pinned.place
+        assert newest.declaration is Declaration.FOLLOWED
+        await run_sql(on_postgresql.url, "DELETE FROM database_incarnation WHERE sequence > 1")
+    whole = Place("system:1", f"{wal}/{table}/{files}")
+    assert incarnation.is_same(whole, Place("system:1", f"{wal}/{table}"))
+    assert not incarnation.carried_on(whole, Place("system:1", f"{wal}/{table}"))
+
+
+@pytest.mark.parametrize(
+    "identity,timeline",
+    [
+        ("system:1", None),
+        (None, "00000FFF"),
+        (None, "00000001/table:1"),
+        (None, "00000001/table:1/files:1.000000"),
+    ],
+)
 async def test_s2_another_incarnation_closes_dispatch_until_it_is_declared(
     on_postgresql: Database, identity: str | None, timeline: str | None
 ) -> None:
@@ -386,8 +417,8 @@ async def test_s2_a_user_who_may_not_read_the_identifier_still_has_an_incarnatio
     await connection.close()
     assert identity == f"database:{oid}"
     calls = incarnation.place(DialectName.POSTGRESQL, None)
-    assert next(calls).statement is incarnation.MAY_READ_IDENTIFIER  # type: ignore[union-attr]
-    assert calls.send([(False,)]).statement is incarnation.DATABASE_OID  # type: ignore[union-attr]
+    assert next(calls).statement is incarnation.MAY_READ  # type: ignore[union-attr]
+    assert calls.send([(False, False)]).statement is incarnation.DATABASE_OID  # type: ignore[union-attr]
 
 
 # MariaDB: settings, refusals and incarnations

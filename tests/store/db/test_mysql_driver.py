@@ -19,10 +19,10 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
-from doonce.db.mysql import MysqlDriver, PooledConnection
+from doonce.db.mysql import MysqlDriver, MysqlSettings, PooledConnection
 from doonce.db.mysql_faults import classify
 from doonce.db.mysql_fences import FENCE_SLOTS
-from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
+from doonce.db.transaction import Txn, clock, fetch, insert_many, lock_exclusive, lock_shared
 
 
 def driver_of(database: Database) -> MysqlDriver:
@@ -193,3 +193,18 @@ async def test_t5_an_error_of_the_commit_proves_a_rollback_only_where_it_says_so
     with pytest.raises(fault) as raised:
         await driver._commit(PooledConnection(None, 0))
     assert type(raised.value) is fault
+
+
+async def test_a_server_that_hangs_up_as_soon_as_it_has_accepted_is_not_reached(
+    mariadb: NoteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an address behind which a failover is under way: on uvloop the driver's library falls over its lost socket."""
+
+    async def hung_up(**_: Any) -> Any:
+        raise RuntimeError("Transport does not expose socket instance")
+
+    monkeypatch.setattr("asyncmy.connect", hung_up)
+    driver = MysqlDriver(mariadb.url, MysqlSettings())
+    with pytest.raises(Disconnected, match="no connection to the database"):
+        await driver.run(clock, readonly=True)
+    await driver.close()

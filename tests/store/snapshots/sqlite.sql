@@ -301,6 +301,12 @@ FROM pg_database
 WHERE datname = current_database()) AS value;
 -- no parameters
 
+-- incarnation.files_made_at
+SELECT '/files:' || extract(epoch
+FROM change) AS value
+FROM pg_stat_file('PG_VERSION') AS anon_1;
+-- no parameters
+
 -- incarnation.identifier
 SELECT 'system:' || system_identifier
 FROM pg_control_system() AS anon_1;
@@ -318,8 +324,8 @@ FROM information_schema.tables
 WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
 -- no parameters
 
--- incarnation.may_read_identifier
-SELECT has_function_privilege('pg_control_system()', 'EXECUTE');
+-- incarnation.may_read
+SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AS identifier, has_function_privilege('pg_stat_file(text)', 'EXECUTE') AS files;
 -- no parameters
 
 -- incarnation.newest
@@ -335,7 +341,7 @@ WHERE variable_name IN ('server_id', 'server_uuid');
 -- no parameters
 
 -- incarnation.timeline
-SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS value;
+SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/table:' || CAST('database_incarnation' AS regclass)::oid AS value;
 -- no parameters
 
 -- ingress.active_secrets

@@ -21,7 +21,7 @@ from doonce.app.cli.output import (
 )
 from doonce.app.operate.model import CommandView, Decision, ReplayView, WorkView
 from doonce.app.operate.service import Operator
-from doonce.app.proof import declare_incarnation
+from doonce.app.proof import declare_incarnation, look_at_dispatch
 from doonce.db.incarnation import Declaration
 
 HERE: Final = Deployment()
@@ -37,6 +37,7 @@ class Loss(str, Enum):
 async def status(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
     """How the deployment stands: what waits and for how long, who owns it, and what nobody knows."""
     async with opened(deployment) as engine:
+        await look_at_dispatch(engine, deployment.settings())
         found = await Operator(engine).status()
     if json:
         print_json(found)

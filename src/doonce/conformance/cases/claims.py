@@ -152,6 +152,7 @@ CASES: Final = (
         "kill-before-claim",
         "A process that dies before its claim commits leaves nothing behind",
         kill_before_claim,
+        paced=False,
     ),
     Case(
         "kill-after-claim",

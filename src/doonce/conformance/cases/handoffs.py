@@ -209,20 +209,38 @@ CASES: Final = (
         "accept-or-reject",
         "Acceptance and rejection at once leave one fact, told to everybody",
         accept_or_reject,
+        paced=False,
     ),
-    Case("other-payload", "A key with another payload is quarantined and changes nothing", other_payload),
     Case(
-        "other-outbox-id", "A key with another outbox id is quarantined and changes nothing", other_outbox_id
+        "other-payload",
+        "A key with another payload is quarantined and changes nothing",
+        other_payload,
+        paced=False,
     ),
-    Case("other-org", "Another organization learns and changes nothing of a key", other_org),
     Case(
-        "other-installation", "Another installation learns and changes nothing of a key", other_installation
+        "other-outbox-id",
+        "A key with another outbox id is quarantined and changes nothing",
+        other_outbox_id,
+        paced=False,
     ),
-    Case("other-capability", "Another capability learns and changes nothing of a key", other_capability),
-    Case("other-binding", "A key of one binding is not answered under another", other_binding),
+    Case("other-org", "Another organization learns and changes nothing of a key", other_org, paced=False),
+    Case(
+        "other-installation",
+        "Another installation learns and changes nothing of a key",
+        other_installation,
+        paced=False,
+    ),
+    Case(
+        "other-capability",
+        "Another capability learns and changes nothing of a key",
+        other_capability,
+        paced=False,
+    ),
+    Case("other-binding", "A key of one binding is not answered under another", other_binding, paced=False),
     Case(
         "late-delivery",
         "A delivery after the rejection gets the rejection, and creates nothing",
         late_delivery,
+        paced=False,
     ),
 )

@@ -139,5 +139,6 @@ CASES: Final = (
         "no-receipt",
         "A command that is not there is no rejection; only a receipt ends a withdrawal",
         no_receipt,
+        paced=False,
     ),
 )

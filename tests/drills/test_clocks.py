@@ -1,0 +1,88 @@
+"""PROTOCOL C1 from outside: the clock of a real server jumps while the service works, or its successor has another one.
+
+The server runs under libfaketime, which reads from a file how far it is ahead. After a jump nothing is claimed for the
+hold; then work goes on, and nothing was sent twice.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from simulators.launch import Simulator
+from tests.drills.drill import drilling
+from tests.drills.mariadb import mariadb
+from tests.drills.postgresql import postgres
+from tests.drills.stands import JumpingClock, PromotedStandby
+from tests.process.effects.waiting import until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+
+HOLD_S = 4.0
+SETTINGS = f"""
+[retry]
+clock_tolerance_us = 1000000
+clock_hold_us = {int(HOLD_S * 1_000_000)}
+"""
+SERVERS = {"postgresql": postgres, "mariadb": mariadb}
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that the servers' own users can reach."""
+    with tempfile.TemporaryDirectory(prefix="doonce-drill-") as made:
+        folder = Path(made)
+        folder.chmod(0o711)
+        yield folder
+
+
+@pytest.mark.parametrize("engine, ahead", [("postgresql", "+1h"), ("postgresql", "-1h"), ("mariadb", "+1h")])
+def test_c1_a_jump_of_the_servers_clock_stops_claims_for_the_hold_and_no_longer(
+    simulator: Simulator, tmp_path: Path, engine: str, ahead: str
+) -> None:
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_folder())
+        stand = JumpingClock(stack.enter_context(SERVERS[engine](folder / "server", "+0")))
+        drill = stack.enter_context(drilling(stand, simulator, tmp_path, settings=SETTINGS))
+        before = drill.accept(2)
+        running = stack.enter_context(drill.serving())
+        drill.wait_sent(before)
+        drill.deployment.simulator.faults(
+            {"fault": "slow_drip", "method": "PATCH", "path": "/crm", "times": 1, "delay_ms": 2}
+        )
+        in_flight = drill.accept(1)
+        until(lambda: drill.sent(in_flight) == [1], "a call in flight")
+        jumped_s = time.monotonic()
+        stand.jump(ahead)
+        after = drill.accept(3)
+        drill.nothing_is_sent()
+        drill.wait_sent(after)
+        assert time.monotonic() - jumped_s >= HOLD_S
+        drill.wait_ended(in_flight)
+        until(lambda: running.get("/readyz")[1]["ready"], "a ready service")
+        everything = [*before, *in_flight, *after]
+        assert drill.sent(everything) == [1] * len(everything)
+
+
+def test_c1_a_successor_with_another_clock_is_a_jump_as_well(simulator: Simulator, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_folder())
+        stand = PromotedStandby(folder, stack, ahead="+10m")
+        drill = stack.enter_context(drilling(stand, simulator, tmp_path, settings=SETTINGS))
+        before = drill.accept(2)
+        running = stack.enter_context(drill.serving())
+        drill.wait_sent(before)
+        drill.part()
+        moved_s = time.monotonic()
+        drill.fall()
+        drill.closed(running)
+        after = drill.accept(3)
+        assert drill.ask("declare", "lossless", "--reason", "a drill")["declared"] == "lossless"
+        drill.wait_sent(after)
+        assert time.monotonic() - moved_s >= HOLD_S
+        everything = [*before, *after]
+        assert drill.sent(everything) == [1] * len(everything)
