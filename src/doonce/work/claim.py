@@ -33,6 +33,7 @@ from doonce.work.items import (
     ready_row,
 )
 from doonce.work.lanes import Lane
+from doonce.work.looking import Sought
 from doonce.work.model import (
     ENGINE,
     Claimed,
@@ -132,7 +133,7 @@ class ClaimRequest:
     the process runs nothing else, so it may take one item from the shelf of suspects. `engine`: the latest capability
     version that this worker can run; what needs a later one is left where it is. `recalls`: leases of the family that
     are over are looked for first; a worker that claims many times a second need not ask each time. `floors`: where the
-    worker's looks begin; every look is a whole one if not given.
+    worker's looks begin.
     """
 
     family: str
@@ -147,7 +148,7 @@ class ClaimRequest:
     engine: int = ENGINE
     recalls: bool = True
     room: Room = field(default_factory=Room)
-    floors: Floors | None = None
+    floors: Floors = field(default_factory=Floors)
 
 
 def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
@@ -165,20 +166,14 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
         return (yield from _claimed_before(request, before))
     if request.recalls:
         yield from leases.recall(request.family)
-    candidates = yield from looking.find(
-        request.family,
-        request.scopes,
-        shelves_of(request.engine, alone=request.alone),
-        1 if request.alone else request.rows_max,
-        request.room,
-        None if request.alone else request.floors,
-    )
+    candidates = yield from looking.find(_sought(request), request.room, request.floors)
     if not candidates:
         return []
     held = yield from lane_store.lock({lane for row in candidates for lane in (row[6], row[7])})
     items, now_us = yield from lock_free_items_then_clock(row[5] for row in candidates)
     if now_us is None:
         return []
+    request.floors.know(now_us)
     gone = yield from _gone(row[5] for row in candidates if row[5] not in items)
     plan = _plan(request, candidates, items, held, now_us, gone)
     yield from _take_them(request, plan, owner.epoch, now_us)
@@ -187,6 +182,11 @@ def claim(request: ClaimRequest) -> Txn[list[Claimed]]:
     yield from add_ready(plan.moved)
     until_us = now_us + request.lease_us
     return [Claimed(item, request.token, owner.epoch, until_us, poison) for item, _, poison in plan.taken]
+
+
+def _sought(request: ClaimRequest) -> Sought:
+    shelves = shelves_of(request.engine, alone=request.alone)
+    return Sought(request.family, shelves, request.scopes, 1 if request.alone else request.rows_max)
 
 
 def _take_them(request: ClaimRequest, plan: _ClaimPlan, epoch: int, now_us: int) -> Txn[None]:

@@ -1,4 +1,4 @@
-"""Looking: which of a worker's scopes have something to do, without asking each of them, and what a claim looks at.
+"""Looking: which of a worker's scopes have something to do, without asking each of them.
 
 Hints decide only where a claim looks, never what it takes (PROTOCOL W7, T2).
 """
@@ -6,7 +6,7 @@ Hints decide only where a claim looks, never what it takes (PROTOCOL W7, T2).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ def _candidates(dialect: Dialect) -> sa.Select[Any]:
 
 def _waiting(dialect: Dialect) -> sa.Select[Any]:
     """One index seek a scope: its earliest hint."""
-    scopes = dialect.batch("scopes", org=IDENTITY, installation=IDENTITY)
+    scopes = dialect.batch("scopes", org=IDENTITY, installation=IDENTITY, since=MICROSECONDS)
     first = (
         sa.select(work_ready.c.due)
         .where(
@@ -50,6 +50,7 @@ def _waiting(dialect: Dialect) -> sa.Select[Any]:
             work_ready.c.shelf == sa.bindparam("shelf", type_=COUNT),
             work_ready.c.org == scopes.c.org,
             work_ready.c.installation == scopes.c.installation,
+            work_ready.c.due >= scopes.c.since,
         )
         .order_by(work_ready.c.due)
         .limit(sa.literal_column("1"))
@@ -89,69 +90,70 @@ WAITING = Statement("work.waiting", _waiting)
 NEXT_HINT = Statement("work.next_hint", _next_hint)
 
 
-def find(
-    family: str,
-    scopes: Sequence[Scope],
-    shelves: Sequence[int],
-    rows_max: int,
-    room: Room,
-    floors: Floors | None,
-) -> Txn[list[Row]]:
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a claim looks for. `scopes`: whose turn it is first. `shelves`: where, earlier ones first."""
+
+    family: str
+    shelves: Sequence[int]
+    scopes: Sequence[Scope]
+    rows_max: int
+
+
+def find(sought: Sought, room: Room, floors: Floors) -> Txn[list[Row]]:
     """Due hints, locked, shared between the scopes that have some (`fairness`).
 
-    Costs what is asked for and one seek a scope. Scopes under a floor have something due, as far as is known.
+    Bounded by what is asked for, not by scopes. Suspects are looked for from the front: they are few.
     """
+    if tuple(sought.shelves) == (Shelf.ALONE.value,):
+        floors = Floors()
+    scopes = sought.scopes
     if len(scopes) > 1:
-        unknown = [scope for scope in scopes if floors is None or not floors.begin(scope)]
-        idle = {*unknown} - {*(yield from waiting(family, shelves, unknown))}
-        scopes = [scope for scope in scopes if scope not in idle]
-    sharing = Sharing(scopes, rows_max, room)
+        scopes = yield from waiting(sought.family, sought.shelves, scopes, floors)
+    sharing = Sharing(scopes, sought.rows_max, room)
     found: dict[Scope, list[Row]] = {}
     while asks := sharing.asks():
-        for scope, rows in asks.items():
-            found[scope] = yield from _find_in(family, scope, shelves, rows, floors)
-            sharing.found(scope, rows, len(found[scope]))
+        for scope, rows_max in asks.items():
+            found[scope] = yield from _find_in(sought, scope, rows_max, floors)
+            sharing.found(scope, rows_max, len(found[scope]))
     return [row for rows in found.values() for row in rows]
 
 
-def _find_in(
-    family: str, scope: Scope, shelves: Sequence[int], rows_max: int, floors: Floors | None
-) -> Txn[list[Row]]:
-    """The oldest due hints of one scope."""
+def _find_in(sought: Sought, scope: Scope, rows_max: int, floors: Floors) -> Txn[list[Row]]:
+    since_us = floors.begin(scope)
     found: list[Row] = []
-    for shelf in shelves:
-        asked = {
-            "family": family, "shelf": shelf, "org": scope.org, "installation": scope.installation,
-            "rows": rows_max - len(found),
-        }  # fmt: skip
-        if floors is not None and shelf == Shelf.OPEN.value:
-            found += yield from _find_from_floor(scope, floors, asked)
-        else:
-            found += yield from fetch(CANDIDATES, since=0, **asked)
+    for shelf in sought.shelves:
+        found += yield from fetch(
+            CANDIDATES,
+            family=sought.family,
+            shelf=shelf,
+            org=scope.org,
+            installation=scope.installation,
+            since=since_us,
+            rows=rows_max - len(found),
+        )
         if len(found) >= rows_max:
             break
+    floors.end(scope, since_us, sorted(row["due"] for row in found))
     return found
 
 
-def _find_from_floor(scope: Scope, floors: Floors, asked: Mapping[str, Any]) -> Txn[list[Row]]:
-    """From the floor on where there is one; and from the front where that does not find enough."""
-    since_us = floors.begin(scope)
-    rows = yield from fetch(CANDIDATES, since=since_us, **asked)
-    if since_us and len(rows) < asked["rows"]:
-        since_us = floors.begin(scope, whole=True)
-        rows = yield from fetch(CANDIDATES, since=since_us, **asked)
-    floors.end(scope, since_us, rows[0]["due"] if rows else None)
-    return rows
+def waiting(
+    family: str, shelves: Sequence[int], scopes: Sequence[Scope], floors: Floors | None = None
+) -> Txn[tuple[Scope, ...]]:
+    """Those of these scopes that have an item due, in their order; one statement a shelf.
 
-
-def waiting(family: str, shelves: Sequence[int], scopes: Sequence[Scope]) -> Txn[tuple[Scope, ...]]:
-    """Those of these scopes that have an item due, in their order; one statement a shelf."""
-    names = [(scope.org, scope.installation) for scope in scopes]
+    With floors also those where only a whole look can say so, and takes long: the claim's own look is that.
+    """
+    since = {scope: 0 if floors is None else floors.since(scope) for scope in scopes}
+    asked = [
+        (scope.org, scope.installation, since_us) for scope, since_us in since.items() if since_us is not None
+    ]
     due: set[tuple[str, str]] = set()
-    for shelf in shelves if names else ():
-        rows = yield from fetch(WAITING, family=family, shelf=shelf, scopes=names)
+    for shelf in shelves:
+        rows = yield from fetch(WAITING, family=family, shelf=shelf, scopes=asked)
         due |= {(row[0], row[1]) for row in rows}
-    return tuple(scope for scope in scopes if (scope.org, scope.installation) in due)
+    return tuple(scope for scope in scopes if since[scope] is None or (scope.org, scope.installation) in due)
 
 
 @dataclass(frozen=True, slots=True)

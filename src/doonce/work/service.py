@@ -23,9 +23,8 @@ from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.fairness import Turns, room_wanted
-from doonce.work.floors import Floors
 from doonce.work.model import ENGINE, Claimed, Event, Scope, Settled, Settlement, shelves_of
-from doonce.work.store import ClaimRequest, Look, RenewRequest
+from doonce.work.store import ClaimRequest, Floors, Look, RenewRequest
 
 Unit = TypeVar("Unit")
 log = structlog.get_logger()
@@ -184,12 +183,9 @@ class Worker(Generic[Unit]):
         self._room = asyncio.Event()
         self._stopping = asyncio.Event()
         self._claiming = asyncio.Lock()
-        self._turns = Turns(gate.weights)
-        self._room_wanted = 0
-        self._look_for_suspects_ns = 0
-        self._recalled_ns = 0
-        self._hinted = False
-        self._floors = Floors()
+        self._turns, self._floors = Turns(gate.weights), Floors()
+        self._look_for_suspects_ns = self._recalled_ns = 0
+        self._room_wanted, self._hinted = 0, False
         self.leases = Leases(database, identity, settings.lease_us, observer)
         self.settlements: Committer[Settlement, Settled] = Committer(
             database, self.settle, key=lambda settlement: settlement.claimed.item.id, observer=observer
@@ -246,7 +242,13 @@ class Worker(Generic[Unit]):
         finally:
             self._gate.leave()
         if took < wanted and not self._turns.unseen:
-            await self._pause(self._settings.poll_seconds * random.uniform(0.5, 1.0))  # noqa: S311 (spreads polls)
+            await self._pause(self._until_next_look())
+
+    def _until_next_look(self) -> float:
+        """A poll's time; less where something may have been put in below a floor."""
+        poll_seconds = self._settings.poll_seconds
+        below_seconds = max(self._floors.whole_in_seconds(), poll_seconds / 5)
+        return min(poll_seconds * random.uniform(0.5, 1.0), below_seconds)  # noqa: S311 (spreads polls)
 
     @property
     def _free(self) -> int:
@@ -344,9 +346,8 @@ class Worker(Generic[Unit]):
         if len(turns.scopes) <= at_once:
             turns.passed(len(turns.scopes))
             return turns.in_turn(turns.scopes)
-        asked = Look(
-            self._work.family, shelves_of(ENGINE, alone=alone), turns.scopes, turns.position, at_once
-        )
+        shelves = shelves_of(ENGINE, alone=alone)
+        asked = Look(self._work.family, shelves, turns.scopes, turns.position, at_once)
         seen = await self._database.read(store.look, asked)
         turns.passed(seen.passed)
         return turns.in_turn(seen.due)

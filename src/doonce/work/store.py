@@ -7,6 +7,7 @@ locks (T3).
 from __future__ import annotations
 
 from doonce.work.claim import ClaimRequest, RenewRequest, claim, renew, suspects_wait
+from doonce.work.floors import Floors
 from doonce.work.history import lock_anywhere, plain_anywhere
 from doonce.work.insert import enqueue, insert, lane_policies
 from doonce.work.items import PLAIN_ITEMS, lock_claimed, lock_items, made_at, read_item, topic
@@ -17,6 +18,7 @@ from doonce.work.sweep import sweep
 __all__ = [
     "PLAIN_ITEMS",
     "ClaimRequest",
+    "Floors",
     "Look",
     "RenewRequest",
     "Replay",

@@ -1477,10 +1477,10 @@ WHERE work_item.subject_id = subjects.id AND (work_item.state NOT IN (?, ?, ?, ?
 
 -- work.waiting
 SELECT scopes.org, scopes.installation
-FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]' )) AS scopes
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', since BIGINT PATH '$[2]' )) AS scopes
 WHERE (SELECT work_ready.due
 FROM work_ready FORCE INDEX (`PRIMARY`)
-WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation AND work_ready.due >= scopes.since
 ORDER BY work_ready.due
 LIMIT 1) <= CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED);
 -- scopes (rows as JSON), family, shelf

@@ -1589,13 +1589,13 @@ FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS subjects(id)) AND (work_item.state N
 
 -- work.waiting
 SELECT scopes.org, scopes.installation
-FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[])) AS scopes(org, installation)
+FROM unnest(CAST($1::VARCHAR AS TEXT[]), CAST($2::VARCHAR AS TEXT[]), CAST($3::VARCHAR AS BIGINT[])) AS scopes(org, installation, since)
 WHERE (SELECT work_ready.due
 FROM work_ready
-WHERE work_ready.family = $3::VARCHAR COLLATE "C" AND work_ready.shelf = $4::BIGINT AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+WHERE work_ready.family = $4::VARCHAR COLLATE "C" AND work_ready.shelf = $5::BIGINT AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation AND work_ready.due >= scopes.since
 ORDER BY work_ready.due
 LIMIT 1) <= (date_part('epoch', statement_timestamp()) * 1000000)::bigint;
--- scopes[0], scopes[1], family, shelf
+-- scopes[0], scopes[1], scopes[2], family, shelf
 
 -- work.walk
 SELECT work_retention.name, work_retention.passed, work_retention.moved, work_retention.seen_since, work_retention.overdue_since, work_retention.walked_at

@@ -1687,11 +1687,11 @@ FROM json_each(?) AS subjects_json) AS subjects) AND (work_item.state NOT IN (?,
 
 -- work.waiting
 SELECT scopes.org, scopes.installation
-FROM (SELECT json_extract(scopes_json.value, '$[0]') AS org, json_extract(scopes_json.value, '$[1]') AS installation
+FROM (SELECT json_extract(scopes_json.value, '$[0]') AS org, json_extract(scopes_json.value, '$[1]') AS installation, json_extract(scopes_json.value, '$[2]') AS since
 FROM json_each(?) AS scopes_json) AS scopes
 WHERE (SELECT work_ready.due
 FROM work_ready
-WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation
+WHERE work_ready.family = ? AND work_ready.shelf = ? AND work_ready.org = scopes.org AND work_ready.installation = scopes.installation AND work_ready.due >= scopes.since
 ORDER BY work_ready.due
 LIMIT 1 OFFSET ?) <= (SELECT max(now_us, doonce_host_us())
 FROM doonce_clock

@@ -5,11 +5,11 @@ from typing import Any
 import asyncpg
 import msgspec
 import pytest
-from tests.store.work.kernel import EFFECT, HERE, SCOPE, Kernel, Places
+from tests.store.work.kernel import EFFECT, HERE, SCOPE, Kernel, Places, name_of
 
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.work import settle
-from doonce.work.floors import Floors
+from doonce.work.floors import PATIENCE, Floors
 from doonce.work.looking import CANDIDATES
 from doonce.work.model import Event, Scope, Settlement, Shelf
 from doonce.work.tables import work_ready
@@ -82,25 +82,17 @@ async def test_under_a_long_reader_a_look_touches_no_more_pages_the_more_was_don
         assert late < early + 100, (early, late, whole)
 
 
-async def test_what_is_put_in_below_the_floor_waits_no_longer_than_there_is_enough_above(
-    kernel: Kernel,
-) -> None:
-    floors = Floors(OneSlowLook())
+async def test_what_is_put_in_below_the_floor_waits_for_the_next_whole_look(kernel: Kernel) -> None:
+    clock = OneSlowLook()
+    floors = Floors(clock)
     await kernel.insert(*[kernel.new(name) for name in ("a", "b", "c", "d")])
     assert await kernel.names(1, floors=floors) == ["a"]
     early = work_ready.update().where(work_ready.c.item_id == "wrk_b").values(due=1)
     await kernel.execute(early)
     assert await kernel.names(1, floors=floors) == ["c"]
-    assert await kernel.names(2, floors=floors) == ["b", "d"]
-
-
-async def test_a_scope_under_a_floor_is_found_beside_others(kernel: Kernel) -> None:
-    floors, there = Floors(OneSlowLook()), Scope("acme", "other")
-    await kernel.insert(*[kernel.new(name) for name in ("a", "b")], kernel.new("c", scope=there))
-    assert await kernel.names(1, floors=floors) == ["a"]
-    assert await kernel.names(floors=floors, scopes=(SCOPE, there)) == ["b", "c"]
-    await kernel.insert(kernel.new("d"))
-    assert await kernel.names(floors=floors, scopes=(SCOPE, there)) == ["d"]
+    assert await kernel.names(floors=floors) == ["d"]
+    clock.now_ns += PATIENCE * HOUR_NS
+    assert [name_of(claimed) for claimed in await kernel.claim(floors=floors)] == ["b"]
 
 
 async def test_a_suspect_is_looked_for_from_the_front(kernel: Kernel) -> None:
@@ -112,3 +104,18 @@ async def test_a_suspect_is_looked_for_from_the_front(kernel: Kernel) -> None:
     await kernel.execute(early)
     assert await kernel.names(1, alone=True, floors=floors) == ["b"]
     assert await kernel.names(1, floors=floors) == ["c"]
+
+
+async def test_among_several_scopes_those_that_only_a_whole_look_can_see_are_not_passed_over(
+    kernel: Kernel,
+) -> None:
+    clock = OneSlowLook()
+    floors = Floors(clock)
+    both = (SCOPE, Scope("beta", "main"))
+    await kernel.insert(*[kernel.new(name) for name in ("a", "b")])
+    assert await kernel.names(1, floors=floors) == ["a"]
+    await kernel.execute(work_ready.update().values(due=1))
+    await kernel.insert(kernel.new("c", scope=both[1]))
+    assert await kernel.names(scopes=both, floors=floors) == ["c"]
+    clock.now_ns += PATIENCE * HOUR_NS
+    assert await kernel.names(scopes=both, floors=floors) == ["b"]

@@ -1,5 +1,9 @@
 """Where a worker begins to look: at the front, unless that takes long; and at the front again before long."""
 
+import math
+
+import pytest
+
 from doonce.work.floors import CHEAP_NS, MARGIN_US, PATIENCE, Floors
 from doonce.work.model import Scope
 
@@ -19,7 +23,7 @@ class Looks:
         """One look; where it began."""
         since_us = self.floors.begin(scope)
         self.now_ns += took_ns
-        self.floors.end(scope, since_us, first_due_us)
+        self.floors.end(scope, since_us, [] if first_due_us is None else [first_due_us])
         return since_us
 
 
@@ -28,19 +32,33 @@ def test_while_whole_looks_are_cheap_all_are_whole() -> None:
     assert [looks.look(CHEAP_NS) for _ in range(3)] == [0, 0, 0]
 
 
-def test_after_a_slow_one_looks_begin_a_little_before_what_it_found() -> None:
+def test_after_a_slow_one_looks_begin_at_what_it_found() -> None:
     looks = Looks()
     assert looks.look(SLOW_NS) == 0
-    assert looks.look(1) == DUE_US - MARGIN_US
+    assert looks.look(1) == DUE_US
+
+
+def test_the_floor_stays_behind_the_databases_time() -> None:
+    """What was written a moment ago may be committed after what is written now."""
+    looks = Looks()
+    looks.floors.know(DUE_US + 1)
+    looks.look(SLOW_NS)
+    assert looks.look(1) == DUE_US + 1 - MARGIN_US
+    looks.floors.know(DUE_US + 2)
+    looks.look(1)
+    assert looks.look(1) == DUE_US + 2 - MARGIN_US
+    looks.floors.know(DUE_US + 2 * MARGIN_US)
+    looks.look(1)
+    assert looks.look(1) == DUE_US
 
 
 def test_the_floor_follows_what_is_found_and_never_goes_back() -> None:
     looks = Looks()
     looks.look(SLOW_NS)
     looks.look(1, DUE_US + 5)
-    assert looks.look(1, DUE_US + 3) == DUE_US + 5 - MARGIN_US
-    assert looks.look(1, None) == DUE_US + 5 - MARGIN_US
-    assert looks.look(1) == DUE_US + 5 - MARGIN_US
+    assert looks.look(1, DUE_US + 3) == DUE_US + 5
+    assert looks.look(1, None) == DUE_US + 5
+    assert looks.look(1) == DUE_US + 5
 
 
 def test_whole_looks_have_a_bounded_share_of_the_time() -> None:
@@ -64,6 +82,32 @@ def test_a_look_that_found_nothing_says_nothing_about_where_to_begin() -> None:
     looks = Looks()
     looks.look(SLOW_NS, None)
     assert looks.look(1) == 0
+
+
+def test_where_nothing_is_left_the_floor_is_at_the_last_that_was_seen() -> None:
+    looks = Looks()
+    looks.look(1)
+    looks.look(SLOW_NS, None)
+    assert looks.look(1, None) == DUE_US
+
+
+def test_a_whole_look_that_takes_long_is_announced() -> None:
+    looks = Looks()
+    assert looks.floors.since(HERE) == 0
+    looks.look(SLOW_NS)
+    assert looks.floors.since(HERE) == DUE_US
+    looks.now_ns += PATIENCE * SLOW_NS
+    assert looks.floors.since(HERE) is None
+
+
+def test_it_is_known_when_the_next_whole_look_is_due() -> None:
+    looks = Looks()
+    assert looks.floors.whole_in_seconds() == math.inf
+    looks.look(SLOW_NS)
+    looks.look(2 * SLOW_NS, scope=THERE)
+    assert looks.floors.whole_in_seconds() == pytest.approx((PATIENCE - 2) * SLOW_NS / 1e9)
+    looks.now_ns += 10 * SLOW_NS
+    assert looks.floors.whole_in_seconds() == 0
 
 
 def test_each_scope_has_its_own() -> None:
