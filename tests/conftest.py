@@ -13,8 +13,21 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from doonce.base.ids import new_token
+from doonce.db import tidb
 
 POSTGRES_FIXTURES = {"postgres_url", "fresh_postgres", "module_postgres"}
+PLAIN = "plain"
+"""An engine: MariaDB, spoken to as if it had neither JSON_TABLE nor SKIP LOCKED. So TiDB is spoken to, which could
+never be run here (`db/tidb.py`)."""
+TOLD_PLAINLY = (
+    "test_claim.py", "test_leases.py", "test_cancel.py", "test_lane_races.py", "test_journal.py",
+    "test_link_store.py", "test_batches.py", "test_plain_claims.py",
+)  # fmt: skip
+"""The modules whose tests run on it as well: what is hot, and what rests on locks."""
+NOT_PLAINLY = {"test_only_due_items_of_the_family_are_claimed_oldest_first"}
+"""What is not promised there: claims are drawn from the oldest."""
+RACES_OF_CLAIMS = "claim"
+"""Of the races for lanes, which take long, only those of claims differ there."""
 MARIADB_FIXTURES = {"mariadb_url", "fresh_mariadb", "module_mariadb"}
 GALERA_FIXTURES = {"galera_nodes", "fresh_galera"}
 GALERA_NODES = os.environ.get("DOONCE_TEST_GALERA", "").split()
@@ -32,11 +45,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def on_every_engine() -> list[Any]:
     """The engines as parameters; a cluster is one of them where there is one."""
-    engines = ["sqlite", "postgresql", "mariadb", *(["galera"] if GALERA_NODES else [])]
-    return [
-        engine if engine == "sqlite" else pytest.param(engine, marks=getattr(pytest.mark, engine))
-        for engine in engines
-    ]
+    engines = ["sqlite", "postgresql", "mariadb", PLAIN, *(["galera"] if GALERA_NODES else [])]
+    marks = {engine: getattr(pytest.mark, engine) for engine in engines if engine not in ("sqlite", PLAIN)}
+    marks[PLAIN] = pytest.mark.mariadb
+    return [pytest.param(engine, marks=marks[engine]) if engine in marks else engine for engine in engines]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,10 +66,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("mariadb")
         if GALERA_FIXTURES & fixtures:
             item.add_marker("galera")
+    items[:] = [item for item in items if not on_plain(item) or is_told_plainly(item)]
     if not GALERA_NODES:
         left_out = [item for item in items if GALERA_FIXTURES & set(getattr(item, "fixturenames", ()))]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def is_told_plainly(item: pytest.Item) -> bool:
+    """Whether a test of the plain form is one of those that run on it."""
+    name, _, which = item.name.partition("[")
+    races = item.path.name == "test_lane_races.py" and RACES_OF_CLAIMS not in which
+    return item.path.name in TOLD_PLAINLY and name not in NOT_PLAINLY and not races
+
+
+def on_plain(item: pytest.Item) -> bool:
+    """Whether a test runs on MariaDB in the plain form."""
+    called = getattr(item, "callspec", None)
+    return called is not None and PLAIN in called.params.values()
 
 
 @pytest.fixture(scope="session")
@@ -124,6 +150,18 @@ def module_mariadb(mariadb_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every connection of this process speaks the plain form to its server."""
+    monkeypatch.setattr(tidb, "speaks_plainly", lambda _: True)
+
+
+@pytest.fixture
+def fresh_plain(fresh_mariadb: str, plain_form: None) -> str:
+    """The URL of a new, empty MariaDB database, to be spoken to in the plain form."""
+    return fresh_mariadb
+
+
+@pytest.fixture
 def galera_nodes() -> Iterator[list[str]]:
     """The URLs of a new, empty database of a Galera cluster, one for each node."""
     with made_on_mysql(GALERA_NODES) as urls:
@@ -160,6 +198,6 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """The URL of a new, empty database: the test runs once on each engine."""
     if request.param == "postgresql":
         return str(request.getfixturevalue("fresh_postgres"))
-    if request.param in ("mariadb", "galera"):
+    if request.param in ("mariadb", "galera", PLAIN):
         return str(request.getfixturevalue(f"fresh_{request.param}"))
     return f"sqlite:///{request.getfixturevalue('sqlite_path')}"

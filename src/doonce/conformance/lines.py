@@ -13,7 +13,7 @@ CUTOVER: Final = "cutover"
 ROLLBACK: Final = "rollback"
 LEGACY_OUTCOMES: Final = "legacy outcomes"
 REFRESH: Final = "token refresh"
-TIDB: Final = "TiDB"
+TIDB: Final = "a run on TiDB, where this release has never been"
 QUOTA: Final = "replica quota"
 
 LINES: Final = (

@@ -21,8 +21,8 @@ from doonce.db import galera, incarnation, sidefile
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault, Disconnected
 from doonce.db.incarnation import Declaration, Incarnation, NewIncarnation, Place
-from doonce.db.mysql import MysqlDriver
-from doonce.db.mysql_server import VARIABLES, judge_durability
+from doonce.db.mysql import MysqlDriver, PooledConnection
+from doonce.db.mysql_server import VARIABLES, VARIABLES_OF_TIDB, judge_durability
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.schema import COUNT, IDENTITY
 from doonce.db.sqlite import SqliteDriver
@@ -41,7 +41,7 @@ def _settings(dialect: Dialect) -> sa.ClauseElement:
             sa.column("journal_mode", IDENTITY), sa.column("synchronous", sa.Integer())
         ).select_from(sa.table("pragma_journal_mode").join(sa.table("pragma_synchronous"), sa.true()))
     if dialect.name is DialectName.MYSQL:
-        return sa.text(VARIABLES)
+        return sa.text(VARIABLES_OF_TIDB if dialect.plain else VARIABLES)
     return sa.select(
         sa.literal_column("pg_is_in_recovery()", sa.Boolean()).label("in_recovery"),
         *[sa.literal_column(f"current_setting('{name}')", IDENTITY).label(name) for name in SETTINGS_READ],
@@ -288,6 +288,8 @@ def _remember(path: Path, identity: str) -> None:
 
 async def _ask(connection: Any, dialect: DialectName, statement: Statement) -> list[Row]:
     """The rows of a statement without parameters, on a connection as its own driver has it."""
+    if isinstance(connection, PooledConnection):
+        return list(await connection.ask(statement, {}))
     rows: list[Row] = await connection.fetch(statement.on(dialect).text)
     return rows
 

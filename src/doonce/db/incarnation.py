@@ -7,7 +7,8 @@ when the data directory's own files were made, which a base backup that is put b
 SQLite it is a random id, in the database and in the side file of each host that pinned it. The MySQL wire has neither
 timeline nor identifier of the data: there it is the server's own number, which servers of one replication must not
 share, and the moment when that server made the file of the pins, which every restored copy makes anew. A cluster of
-Galera has an identifier of its data, and its members stand for the timeline (`db/galera.py`).
+Galera has an identifier of its data, and its members stand for the timeline (`db/galera.py`). TiDB says which cluster
+it is, and the number and moment of the table stand for the timeline (`db/tidb.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from doonce.db import galera
+from doonce.db import galera, tidb
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, TEXT, metadata
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
@@ -26,6 +27,7 @@ from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_excl
 LOCK: Final = "incarnation"
 SERVER_NUMBERS: Final = "SHOW GLOBAL VARIABLES WHERE variable_name IN ('server_id', 'server_uuid')"
 """MySQL has both; MariaDB the number alone, and a `server_uid` that depends on the network card."""
+SERVER_NUMBERS_OR_TIDB: Final = SERVER_NUMBERS.replace("'server_id'", "'version', 'server_id'")
 
 database_incarnation = sa.Table(
     "database_incarnation",
@@ -136,7 +138,10 @@ FILES_MADE_AT = Statement(
     ).select_from(sa.func.pg_stat_file(sa.literal_column("'PG_VERSION'")).table_valued("change")),
 )
 
-SERVER = Statement("incarnation.server", lambda dialect: sa.text(SERVER_NUMBERS))
+SERVER = Statement(
+    "incarnation.server",
+    lambda dialect: sa.text(SERVER_NUMBERS_OR_TIDB if dialect.plain else SERVER_NUMBERS),
+)
 MADE_AT = Statement(
     "incarnation.made_at",
     lambda dialect: (
@@ -173,6 +178,8 @@ def _place_on_mysql() -> Txn[Place]:
     if cluster is not None:
         return Place(*cluster)
     numbers = {row[0].lower(): str(row[1]) for row in (yield from fetch(SERVER))}
+    if tidb.is_tidb(numbers.get("version", "")):
+        return Place(*(yield from tidb.place()))
     made_at = (yield from fetch(MADE_AT))[0][0]
     return Place(f"server:{numbers.get('server_uuid', '')}:{numbers['server_id']}", f"made:{made_at}")
 

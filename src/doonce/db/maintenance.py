@@ -29,15 +29,17 @@ from doonce.db import (
     mysql,
     mysql_faults,
     mysql_fences,
+    mysql_plain,
     mysql_server,
     postgresql,
     postgresql_faults,
     sidefile,
     sqlite,
+    tidb,
 )
 from doonce.db.database import Database, open_database, safe_url
 from doonce.db.faults import Contended, DatabaseFault, Disconnected, OutOfSpace, SchemaFault
-from doonce.db.statement import Compiled, DialectName
+from doonce.db.statement import DialectName
 from doonce.db.transaction import (
     Certify,
     Fetch,
@@ -45,13 +47,14 @@ from doonce.db.transaction import (
     InsertMany,
     LockNames,
     Notify,
-    Params,
     ReadClock,
     Txn,
     lock_number,
 )
 
 T = TypeVar("T")
+PLAIN: Final = "plain"
+"""In a connection's `info`: that its statements are those of the plain form (`db/mysql_plain.py`)."""
 FOR_DEFINITIONS: Final = "SET SESSION lock_wait_timeout = %s, default_storage_engine = InnoDB"
 LOCK_TIMEOUT_MS: Final = 60_000
 """How long a migration waits for another one, or for a running transaction to leave a table."""
@@ -132,9 +135,13 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
     def configured(connection: sa.Connection) -> T:
         seconds = LOCK_TIMEOUT_MS // 1000
         connection.exec_driver_sql(mysql.SESSION, (seconds,))
-        connection.exec_driver_sql(FOR_DEFINITIONS, (seconds,))
-        rows = connection.exec_driver_sql(mysql_server.VARIABLES).all()
-        said = {name.lower(): str(value) for name, value in rows}
+        said = _told(connection, mysql_server.VARIABLES)
+        connection.info[PLAIN] = tidb.speaks_plainly(said["version"])
+        if tidb.is_tidb(said["version"]):
+            _prepare_tidb(connection, said["version"])
+            said = _told(connection, mysql_server.VARIABLES_OF_TIDB)
+        else:
+            connection.exec_driver_sql(FOR_DEFINITIONS, (seconds,))
         why, mend = mysql_server.refusal(said)
         if why:
             raise SchemaFault(why, mend)
@@ -143,6 +150,28 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
         return work(connection)
 
     return await greenlet_spawn(_run_within, engine, configured, write)
+
+
+def _told(connection: sa.Connection, question: str) -> dict[str, str]:
+    """What a server on the MySQL wire says of itself."""
+    return {name.lower(): str(value) for name, value in connection.exec_driver_sql(question).all()}
+
+
+def _prepare_tidb(connection: sa.Connection, version: str) -> None:
+    """As `mysql_session.configure` does; before the first definition, since each of them commits by itself."""
+    why, mend = tidb.too_old(version)
+    if why:
+        raise SchemaFault(why, mend)
+    connection.exec_driver_sql(tidb.SESSION)
+    try:
+        known = connection.exec_driver_sql(tidb.CLUSTER.mysql_plain.text).all()
+    except sa.exc.DBAPIError as error:
+        denied = tidb.unreadable(error.orig or error)
+        if denied is not None:
+            raise denied from error
+        raise
+    if not known:
+        raise SchemaFault(*tidb.UNNAMED)
 
 
 def _run_on_sqlite(driver: sqlite.SqliteDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
@@ -206,9 +235,9 @@ def drive(connection: sa.Connection, transaction: Txn[T]) -> T:
 
 def _carry_out(connection: sa.Connection, dialect: DialectName, call: Any) -> Any:
     if isinstance(call, Fetch):
-        compiled = call.statement.on(dialect)
         if dialect is DialectName.MYSQL:
-            return _fetch_on_mysql(connection, compiled, call.params)
+            return _fetch_on_mysql(connection, call)
+        compiled = call.statement.on(dialect)
         result = connection.exec_driver_sql(compiled.text, tuple(compiled.arguments(call.params)))
         return [_Row(row, tuple(result.keys())) for row in result] if result.returns_rows else []
     if isinstance(call, InsertMany):
@@ -248,10 +277,15 @@ def _insert(dialect: DialectName, call: InsertMany) -> Any:
     return insert.on_conflict_do_nothing() if call.skip_conflicts else insert
 
 
-def _fetch_on_mysql(connection: sa.Connection, compiled: Compiled, params: Params) -> list[_Row]:
+def _fetch_on_mysql(connection: sa.Connection, call: Fetch) -> list[_Row]:
     """The driver of SQLAlchemy takes its parameters in the text, and gives identities as the bytes that they are."""
-    text = compiled.text.replace("%", "%%").replace("?", "%s") if compiled.slots else compiled.text
-    result = connection.exec_driver_sql(text, tuple(compiled.arguments(params)))
+    compiled = call.statement.mysql
+    text, arguments = compiled.text, compiled.arguments(call.params)
+    if connection.info.get(PLAIN):
+        text, arguments = mysql_plain.spelled(call.statement, call.params)
+    if arguments:
+        text = text.replace("%", "%%").replace("?", "%s")
+    result = connection.exec_driver_sql(text, tuple(arguments))
     if not result.returns_rows:
         return []
     texts = mysql.text_positions(result.cursor.description)

@@ -13,22 +13,19 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql as mysql_dialect
 
-from doonce.db import galera
-from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, SchemaFault, silence
+from doonce.db import mysql_plain
+from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, silence
+from doonce.db.mysql_connection import BEGIN, PooledConnection, decoded, text_positions
 from doonce.db.mysql_faults import classify, driver_errors, is_rollback_at_commit, wire_error
 from doonce.db.mysql_fences import FENCE_SLOTS, certifying, fencing
-from doonce.db.mysql_server import VARIABLES, refusal
-from doonce.db.mysql_sql import MysqlText, batch_source
-from doonce.db.schema import HINTS
-from doonce.db.statement import DialectName
+from doonce.db.mysql_inserts import are_hints, hint_insert, insert_statement, insert_text
+from doonce.db.mysql_session import SESSION, MysqlSettings, configure
+from doonce.db.statement import Compiled, DialectName
 from doonce.db.transaction import (
     Certify,
     Fetch,
@@ -42,119 +39,8 @@ from doonce.db.transaction import (
 
 T = TypeVar("T")
 CLOCK: Final = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
-BEGIN: Final = "START TRANSACTION READ WRITE"
-BEGIN_READ: Final = "START TRANSACTION READ ONLY"
-SESSION: Final = (
-    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
-    " innodb_lock_wait_timeout = %s"
-)
-ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-IDLE: Final = "SET SESSION idle_transaction_timeout = %s"
-STATEMENT_TIME: Final = {
-    True: "SET SESSION max_statement_time = %s / 1000",
-    False: "SET SESSION max_execution_time = %s",
-}
-"""How long a statement may run, on MariaDB and elsewhere."""
-
 FOUND_ROWS: Final = 2
-IN_TRANSACTION: Final = 1
-TEXT_TYPES: Final = frozenset({15, 253, 254})
-"""Numbers of the protocol: a capability of the client, a bit of the server's status, the types of short texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class MysqlSettings:
-    """How connections are made. Each is a line in docs/settings.md."""
-
-    connections_max: int = 12
-    connect_timeout_seconds: float = 10.0
-    lock_timeout_seconds: int = 2
-    statement_timeout_ms: int = 15_000
-    idle_in_transaction_timeout_seconds: int = 20
-    answer_timeout_seconds: float = 30.0
-
-
-class MysqlRow:
-    """A row, read by position or by column name."""
-
-    __slots__ = ("_names", "_values")
-
-    def __init__(self, values: tuple[Any, ...], names: dict[str, int]) -> None:
-        self._values = values
-        self._names = names
-
-    def __getitem__(self, key: int | str) -> Any:
-        return self._values[key if isinstance(key, int) else self._names[key]]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-class PooledConnection:
-    """One connection with its prepared statements, and the fence slot that it writes where it shares one.
-
-    `certifies`: it leads to a node of a cluster, where no lock is seen by the other nodes.
-    """
-
-    def __init__(self, raw: Any, slot: int) -> None:
-        self.raw = raw
-        self.slot = slot
-        self.certifies = False
-        self._prepared: dict[str, Any] = {}
-        self.committing = False
-
-    async def fetch(self, text: str, arguments: Sequence[Any] = ()) -> list[MysqlRow]:
-        """Rows of one statement, prepared once per connection."""
-        statement = self._prepared.get(text)
-        if statement is None:
-            statement = self._prepared[text] = await self.raw.prepare(text)
-        result = await statement.execute(arguments)
-        if not result.description:
-            return []
-        names = {column[0]: position for position, column in enumerate(result.description)}
-        texts = text_positions(result.description)
-        return [MysqlRow(decoded(row, texts), names) for row in result.rows or ()]
-
-    async def execute(self, text: str, arguments: Sequence[Any] = ()) -> None:
-        """Run one statement without rows, as text."""
-        async with self.raw.cursor() as cursor:
-            await cursor.execute(text, arguments or None)
-
-    async def insert(self, text: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows as one set."""
-        async with self.raw.cursor() as cursor:
-            await cursor.executemany(text, rows)
-
-    def in_transaction(self) -> bool:
-        """Whether the server's last word says that a transaction is open."""
-        return bool(self.raw.server_status & IN_TRANSACTION)
-
-    def forget(self) -> None:
-        """Prepare every statement anew: a table may have changed under one."""
-        self._prepared.clear()
-
-    def terminate(self) -> None:
-        """Drop the connection without a word."""
-        self.raw.close()
-
-
-def text_positions(description: Iterable[Sequence[Any]]) -> list[int]:
-    """Which columns of a result hold texts, although the server may call them bytes."""
-    return [position for position, column in enumerate(description) if column[1] in TEXT_TYPES]
-
-
-def decoded(row: tuple[Any, ...], texts: Sequence[int]) -> tuple[Any, ...]:
-    """Identities are bytes to the server, so that nothing folds or pads them; here they are text again."""
-    if not any(isinstance(row[position], bytes) for position in texts):
-        return row
-    values = list(row)
-    for position in texts:
-        if isinstance(values[position], bytes):
-            values[position] = values[position].decode()
-    return tuple(values)
+"""A number of the protocol: a capability of the client."""
 
 
 class MysqlDriver:
@@ -169,6 +55,7 @@ class MysqlDriver:
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._numbers = itertools.count(os.getpid())  # processes spread over the slots
         self._inserts: dict[tuple[str, tuple[str, ...], bool], str] = {}
+        self._hints: dict[tuple[str, tuple[str, ...], bool], Compiled] = {}
         self._closed = False
         self.admit: Callable[[PooledConnection], Awaitable[None]] | None = None
         """Looks at each new connection before its first transaction, and may refuse it (PROTOCOL S1, S2)."""
@@ -199,7 +86,7 @@ class MysqlDriver:
     async def _drive(self, connection: PooledConnection, transaction: Txn[T], readonly: bool) -> T:
         result: T
         try:
-            await _ask(connection.execute(BEGIN_READ if readonly else BEGIN))
+            await _ask(connection.begin(readonly=readonly))
             value: Any = None
             while True:
                 try:
@@ -215,17 +102,15 @@ class MysqlDriver:
 
     async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
         if isinstance(call, Fetch):
-            compiled = call.statement.mysql
-            return await connection.fetch(compiled.text, compiled.arguments(call.params))
+            return await connection.ask(call.statement, call.params)
         if isinstance(call, InsertMany):
-            if call.skip_conflicts and call.table.info.get(HINTS):
-                await connection.fetch(self._insert_text(call), (msgspec.json.encode(call.rows).decode(),))
+            if are_hints(call):
+                await self._insert_hints(connection, call)
             else:
                 await connection.insert(self._insert_text(call), call.rows)
             return None
         if isinstance(call, FetchThenClock):
-            compiled = call.statement.mysql
-            rows = await connection.fetch(compiled.text, compiled.arguments(call.params))
+            rows = await connection.ask(call.statement, call.params)
             return rows, (await connection.fetch(CLOCK))[0][0]
         if isinstance(call, ReadClock):
             return (await connection.fetch(CLOCK))[0][0]
@@ -247,7 +132,7 @@ class MysqlDriver:
         try:
             await connection.execute("COMMIT")
         except wire_error() as error:
-            if is_rollback_at_commit(error, of_cluster=connection.certifies):
+            if is_rollback_at_commit(error, of_cluster=connection.certifies, of_tidb=connection.of_tidb):
                 raise classify(error) from error
             raise CommitUnknown(f"the commit failed: {error}") from error
         except driver_errors() as error:
@@ -258,6 +143,16 @@ class MysqlDriver:
         if key not in self._inserts:
             self._inserts[key] = insert_text(call.table, call.columns, call.skip_conflicts)
         return self._inserts[key]
+
+    async def _insert_hints(self, connection: PooledConnection, call: InsertMany) -> None:
+        key = (call.table.name, call.columns, connection.plain)
+        if key not in self._hints:
+            self._hints[key] = hint_insert(call.table, call.columns, plain=connection.plain)
+        insert, params = self._hints[key], {"batch": call.rows}
+        if connection.plain:
+            await connection.fetch(*mysql_plain.spell(insert, params))
+        else:
+            await connection.fetch(insert.text, insert.arguments(params))
 
     def _release(self, connection: PooledConnection) -> None:
         if self._closed:
@@ -295,7 +190,7 @@ class MysqlDriver:
             raise Disconnected(f"no connection to the database: {error}") from error
         connection = PooledConnection(raw, next(self._numbers) % FENCE_SLOTS)
         try:
-            await configure(connection, settings, is_mariadb="MariaDB" in raw.get_server_info())
+            await configure(connection, settings, raw.get_server_info())
             if self.admit is not None:
                 await self.admit(connection)
         except driver_errors() as error:
@@ -318,31 +213,6 @@ class MysqlDriver:
                 await connection.raw.ensure_closed()
 
 
-async def configure(connection: PooledConnection, settings: MysqlSettings, *, is_mariadb: bool) -> None:
-    """Set what every session needs, and raise `SchemaFault` unless the server took it and can serve."""
-    await connection.execute(SESSION, (settings.lock_timeout_seconds,))
-    await connection.execute(ISOLATION)
-    if is_mariadb:
-        await connection.execute(IDLE, (settings.idle_in_transaction_timeout_seconds,))
-    await connection.execute(STATEMENT_TIME[is_mariadb], (settings.statement_timeout_ms,))
-    said = {row[0].lower(): str(row[1]) for row in await connection.fetch(VARIABLES)}
-    why, mend = refusal(said)
-    if why:
-        raise SchemaFault(why, mend)
-    if galera.is_node(said):
-        await _join_cluster(connection)
-
-
-async def _join_cluster(connection: PooledConnection) -> None:
-    """Set what a session on a node of a cluster needs; raises `Disconnected` while that node may not be worked with."""
-    status = {row[0].lower(): str(row[1]) for row in await connection.fetch(galera.STATUS)}
-    doubts = galera.doubts(status)
-    if doubts:
-        raise Disconnected("; ".join(doubts))
-    await connection.execute(galera.CAUSAL_READS)
-    connection.certifies = True
-
-
 async def _ask(question: Awaitable[T]) -> T:
     try:
         return await question
@@ -352,49 +222,15 @@ async def _ask(question: Awaitable[T]) -> T:
         raise RefusedData(str(error)) from error
 
 
-def insert_text(table: sa.Table, columns: tuple[str, ...], skip_conflicts: bool) -> str:
-    """INSERT … VALUES of one row, which the driver repeats for the others.
-
-    A key that is there is left as it is by an assignment of a column to itself: `INSERT IGNORE` would also swallow
-    and truncate what the server refuses (PROTOCOL T7).
-    """
-    plain = mysql_dialect.insert(table).values({name: sa.bindparam(name) for name in columns})
-    statement = insert_statement(plain, InsertMany(table, columns, (), skip_conflicts))
-    if skip_conflicts and table.info.get(HINTS):
-        return hint_text(table, columns)
-    compiled: Any = statement.compile(
-        dialect=mysql_dialect.dialect(paramstyle="format"), column_keys=list(columns)
-    )
-    if tuple(compiled.positiontup) != columns:
-        raise TypeError(f"give the columns of {table.name} in table order: {compiled.positiontup}")
-    return str(compiled.string)
-
-
-def hint_text(table: sa.Table, columns: tuple[str, ...]) -> str:
-    """One statement for any number of hints: those that are not to be seen yet are inserted.
-
-    Whoever looks at a hint has it locked, and may be waiting for a lane that this transaction holds: to wait for him
-    would be a deadlock. The look here locks nothing, as READ COMMITTED has it for an INSERT … SELECT.
-    """
-    rows = batch_source("batch", {name: table.c[name].type for name in columns})
-    there = table.alias("there")
-    same = sa.and_(*[there.c[key.name] == rows.c[key.name] for key in table.primary_key])
-    (first, *_) = table.primary_key.columns
-    absent = (
-        sa.select(*[rows.c[name] for name in columns])
-        .select_from(rows.outerjoin(there, same))
-        .where(there.c[first.name].is_(None))
-    )
-    insert = mysql_dialect.insert(table).from_select(list(columns), absent)
-    return str(insert.on_duplicate_key_update({first.name: first}).compile(dialect=MysqlText()))
-
-
-def insert_statement(insert: mysql_dialect.Insert, call: InsertMany) -> mysql_dialect.Insert:
-    """The insert, which leaves a key that is there as it is where the call says so."""
-    if not call.skip_conflicts:
-        return insert
-    (first, *_) = call.table.primary_key.columns
-    return insert.on_duplicate_key_update({first.name: first})
-
-
-__all__ = ["MysqlDriver", "MysqlSettings", "classify", "insert_text"]
+__all__ = [
+    "BEGIN",
+    "SESSION",
+    "MysqlDriver",
+    "MysqlSettings",
+    "PooledConnection",
+    "classify",
+    "decoded",
+    "insert_statement",
+    "insert_text",
+    "text_positions",
+]

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from doonce.db import tidb
+
 VARIABLES: Final = (
     "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'autocommit', 'tx_isolation',"
     " 'transaction_isolation', 'time_zone', 'read_only', 'super_read_only', 'innodb_flush_log_at_trx_commit',"
@@ -17,6 +19,8 @@ VARIABLES: Final = (
     " 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')"
 )
 """Their rows are a name and a value, and a name that a server does not know is simply absent."""
+
+VARIABLES_OF_TIDB: Final = VARIABLES.removesuffix(")") + "".join(f", '{name}'" for name in tidb.NAMES) + ")"
 
 MARIADB_MIN: Final = (10, 6)
 """The first one with JSON_TABLE and SKIP LOCKED."""
@@ -30,10 +34,12 @@ def refusal(variables: Mapping[str, str]) -> tuple[str, str]:
     version = variables["version"]
     found = re.match(r"(\d+)\.(\d+)", version)
     numbers = (int(found[1]), int(found[2])) if found else (0, 0)
-    if "TiDB" in version:
-        return "TiDB lacks JSON_TABLE and SKIP LOCKED, which the statements need", "use MariaDB, or MySQL 8"
     is_mariadb = "MariaDB" in version
-    if numbers < (MARIADB_MIN if is_mariadb else MYSQL_MIN):
+    if tidb.is_tidb(version):
+        why, mend = tidb.refusal(variables)
+        if why:
+            return why, mend
+    elif numbers < (MARIADB_MIN if is_mariadb else MYSQL_MIN):
         return f"the server is {version}, which is too old", "use MariaDB 10.6 or newer, or MySQL 8"
     isolation = variables.get("transaction_isolation") or variables.get("tx_isolation", "")
     if isolation != "READ-COMMITTED":
@@ -53,6 +59,8 @@ def refusal(variables: Mapping[str, str]) -> tuple[str, str]:
 
 def judge_durability(variables: Mapping[str, str], *, replicated: bool) -> list[str]:
     """What keeps the server from keeping a commit that it answered (PROTOCOL S1); empty if nothing does."""
+    if tidb.is_tidb(variables["version"]):
+        return tidb.judge_durability(variables)
     faults = [
         f"{name} is on: connect to the primary"
         for name in ("read_only", "super_read_only")

@@ -13,13 +13,14 @@ from functools import reduce
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects.mysql.base import MySQLCompiler, MySQLDialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, Tuple
 from sqlalchemy.sql.expression import FromClause, FunctionElement, TableValuedAlias
 
-from doonce.db.schema import MYSQL, is_made_on
+from doonce.db.schema import MYSQL, ExactText, is_made_on
 
 JSON_TYPES: Final = {True: "BIGINT", False: "LONGTEXT"}
 PLACES: Final = tuple(f"'$[{position}]'" for position in range(64))
@@ -48,10 +49,36 @@ def _json_table(element: JsonTable, compiler: Any, **options: Any) -> str:
     )
 
 
-def batch_source(name: str, columns: dict[str, sa.types.TypeEngine[Any]]) -> FromClause:
+class PlainRows(JsonTable):
+    """Rows as selects of their values, for a server without JSON_TABLE; `db/mysql_plain.py` writes one for each row."""
+
+    inherit_cache = True
+
+
+@compiles(PlainRows)
+def _plain_rows(element: PlainRows, compiler: Any, **options: Any) -> str:
+    quote = compiler.preparer.quote
+    values = ", ".join(
+        f"CAST(? AS {_cast(kind)}) AS {quote(name)}" for name, kind in element.columns_read.items()
+    )
+    given = compiler.process(element.clauses, **options)
+    return f"ROWS[ {given} : SELECT {values} FROM DUAL WHERE ? ]"  # noqa: S608 (the names are our columns')
+
+
+def _cast(kind: sa.types.TypeEngine[Any]) -> str:
+    """What a value is turned into, so that it is compared as the columns of its kind are, by their keys."""
+    if isinstance(kind, sa.Integer):
+        return "SIGNED"
+    return "BINARY" if isinstance(kind.dialect_impl(MySQLDialect()), ExactText | mysql.VARBINARY) else "CHAR"
+
+
+def batch_source(
+    name: str, columns: dict[str, sa.types.TypeEngine[Any]], *, plain: bool = False
+) -> FromClause:
     """The rows of a batch parameter as a table."""
     declared = [sa.column(column, kind) for column, kind in columns.items()]
-    return JsonTable(sa.bindparam(name, type_=sa.Text()), columns).table_valued(*declared).alias(name)
+    kind = PlainRows if plain else JsonTable
+    return kind(sa.bindparam(name, type_=sa.Text()), columns).table_valued(*declared).alias(name)
 
 
 def joined(statement: sa.sql.ClauseElement) -> sa.sql.ClauseElement:
@@ -156,14 +183,67 @@ class BatchFirst(MySQLCompiler):
         return f"{text} FORCE INDEX ({', '.join(map(self.preparer.quote, names))})"
 
 
+class PlainBatchFirst(BatchFirst):
+    """The same without SKIP LOCKED and shared locks. TiDB is told to look what a batch joins up by its keys."""
+
+    def for_update_clause(self, select: Any, **_: Any) -> str:
+        """Every lock excludes, and is waited for."""
+        return " FOR UPDATE"
+
+    def _compose_select_body(
+        self,
+        text: str,
+        select: Any,
+        compile_state: Any,
+        inner_columns: Any,
+        froms: list[Any],
+        *others: Any,
+        **named: Any,
+    ) -> Any:
+        if any(_leads(source) for source in froms):
+            text = _hinted(text, "SELECT", [name for source in froms for name in _looked_up(source)])
+        return super()._compose_select_body(
+            text, select, compile_state, inner_columns, froms, *others, **named
+        )
+
+    def visit_update(self, update_stmt: Any, *positional: Any, **options: Any) -> str:
+        """UPDATE with the hint, if it begins with a batch."""
+        text: str = super().visit_update(update_stmt, *positional, **options)
+        return _hinted(text, "UPDATE", [update_stmt.table.name]) if text.startswith("UPDATE ROWS[") else text
+
+    def visit_delete(self, delete_stmt: Any, *positional: Any, **options: Any) -> str:
+        """DELETE with the hint, if it begins with a batch."""
+        text: str = super().visit_delete(delete_stmt, *positional, **options)  # type: ignore[no-untyped-call]
+        return _hinted(text, "DELETE", [delete_stmt.table.name]) if " USING ROWS[" in text else text
+
+
+def _hinted(text: str, verb: str, names: Sequence[str]) -> str:
+    hint = f"{verb} /*+ INL_JOIN({', '.join(names)}) */ "
+    return text.replace(f"{verb} ", hint, 1) if names else text
+
+
+def _looked_up(source: Any) -> list[str]:
+    """The names of the tables of a FROM element that are found by a batch's values."""
+    if isinstance(source, sa.Join):
+        return [*_looked_up(source.left), *_looked_up(source.right)]
+    return [source.name] if isinstance(getattr(source, "element", source), sa.Table) else []
+
+
 class MysqlText(MySQLDialect):
     """Compiles texts with `?` for the driver's prepared statements."""
 
-    statement_compiler = BatchFirst
+    statement_compiler: type[BatchFirst] = BatchFirst
     supports_statement_cache = False
 
     def __init__(self) -> None:
         super().__init__(paramstyle="qmark")
+
+
+class PlainText(MysqlText):
+    """The same in the plain form."""
+
+    statement_compiler = PlainBatchFirst
+    supports_statement_cache = False
 
 
 def key_names(table: sa.Table) -> list[str]:

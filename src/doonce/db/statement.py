@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 import msgspec
 import sqlalchemy as sa
@@ -21,7 +21,7 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.sql.expression import FromClause
 
 from doonce.db.arrays import integer_array, text_array
-from doonce.db.mysql_sql import MysqlText, batch_source, joined
+from doonce.db.mysql_sql import MysqlText, PlainText, batch_source, joined
 from doonce.db.transaction import Params
 
 
@@ -42,10 +42,14 @@ class Batch:
 
 
 class Dialect:
-    """What a statement may ask of the engine it is compiled for."""
+    """What a statement may ask of the engine it is compiled for.
 
-    def __init__(self, name: DialectName) -> None:
+    `plain`: a server on the MySQL wire without JSON_TABLE and SKIP LOCKED (`db/mysql_plain.py`).
+    """
+
+    def __init__(self, name: DialectName, *, plain: bool = False) -> None:
         self.name = name
+        self.plain = plain
         self.batches: dict[str, dict[str, sa.types.TypeEngine[Any]]] = {}
 
     def batch(self, name: str, **columns: sa.types.TypeEngine[Any]) -> Batch:
@@ -56,7 +60,7 @@ class Dialect:
             declared = [sa.column(column, kind) for column, kind in columns.items()]
             return Batch(sa.func.unnest(*arrays).table_valued(*declared).render_derived(name=name))
         if self.name is DialectName.MYSQL:
-            return Batch(batch_source(name, columns))
+            return Batch(batch_source(name, columns, plain=self.plain))
         source = (
             sa.func.json_each(sa.bindparam(name, type_=sa.Text())).table_valued("value").alias(f"{name}_json")
         )
@@ -68,11 +72,44 @@ class Dialect:
         ]
         return Batch(sa.select(*values).subquery(name))
 
+    def apart(self, rows: sa.Select[Any]) -> sa.Select[Any]:
+        """Rows that a subquery gives, of a batch and what is looked up for each of its rows.
+
+        In the plain form it is kept apart from the statement around it, by a limit that is never reached: MariaDB, on
+        which that form is tested, loses sight of the batch when it runs the merged statement for the second time.
+        """
+        return rows.limit(sa.literal_column(str(ROWS_MAX))) if self.plain else rows
+
+    def free(self, rows: sa.Select[Any]) -> sa.Select[Any]:
+        """Rows to choose from: those that nobody else has locked, locked; where none can be skipped, without a lock.
+
+        What is decided by them needs a lock of its own anyway: two may have chosen the same row.
+        """
+        return rows if self.plain else rows.with_for_update(skip_locked=True)
+
+    def some_free(
+        self, rows: sa.Select[Any], count: sa.BindParameter[int], *, by: Sequence[str]
+    ) -> sa.Select[Any]:
+        """The first so many of ordered rows to choose from, as `free` has it. `by`: the columns that order them.
+
+        Where none can be skipped, they are drawn from a larger number of the first ones: else whoever asks at the same
+        time would choose the same ones, wait for the first of them, and be left with nothing.
+        """
+        if not self.plain:
+            return rows.limit(count).with_for_update(skip_locked=True)
+        near = rows.limit(sa.literal_column(str(DRAWN_FROM))).subquery("near")
+        drawn = sa.select(near).order_by(sa.func.rand()).limit(count).subquery("drawn")
+        return sa.select(drawn).order_by(*[drawn.c[name] for name in by])
+
     def greatest(self, *values: Any) -> sa.ColumnElement[Any]:
         """The largest of scalar values."""
         return sa.func.max(*values) if self.name is DialectName.SQLITE else sa.func.greatest(*values)
 
 
+ROWS_MAX: Final = 65_535
+"""More than one statement can be given."""
+DRAWN_FROM: Final = 256
+"""Rows that a claim looks at to draw its own from, where it cannot skip those of others."""
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 Build = Callable[[Dialect], sa.sql.ClauseElement]
@@ -106,16 +143,21 @@ class Rows:
 
     name: str
     integers: tuple[int, ...]
+    width: int
 
     def value(self, params: Params) -> Any:
         """The driver's argument. Raises `OverflowError` for an integer that SQLite would turn into a float."""
-        rows = params[self.name]
+        return msgspec.json.encode(self.rows(params)).decode()
+
+    def rows(self, params: Params) -> Sequence[Sequence[Any]]:
+        """The rows themselves. Raises `OverflowError` as `value` does."""
+        rows: Sequence[Sequence[Any]] = params[self.name]
         for position in self.integers:
             for row in rows:
                 number = row[position]
                 if number is not None and not INTEGER_MIN <= number <= INTEGER_MAX:
                     raise OverflowError(f"an integer of batch {self.name} is out of range")
-        return msgspec.json.encode(rows).decode()
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +223,11 @@ class Statement:
         return _compile(self.build, DialectName.MYSQL)
 
     @cached_property
+    def mysql_plain(self) -> Compiled:
+        """The plain form of the MySQL wire; `db/mysql_plain.py` writes its batches out."""
+        return _compile(self.build, DialectName.MYSQL, plain=True)
+
+    @cached_property
     def postgresql_then_clock(self) -> Compiled:
         """The PostgreSQL form of a locking select, with the time in each row's last column.
 
@@ -223,17 +270,17 @@ def array_encoder(kind: sa.types.TypeEngine[Any]) -> Callable[[Sequence[Any]], A
     return integer_array if isinstance(kind, sa.Integer) else text_array
 
 
-def sqlalchemy_dialect(name: DialectName) -> sa.Dialect:
+def sqlalchemy_dialect(name: DialectName, *, plain: bool = False) -> sa.Dialect:
     """SQLAlchemy's compiler for a dialect, with the parameter style of the raw driver."""
     if name is DialectName.SQLITE:
         return sqlite.dialect(paramstyle="qmark")
     if name is DialectName.MYSQL:
-        return MysqlText()
+        return PlainText() if plain else MysqlText()
     return cast("sa.Dialect", postgresql_asyncpg.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
 
 
-def _compile(build: Build, name: DialectName) -> Compiled:
-    dialect = Dialect(name)
+def _compile(build: Build, name: DialectName, *, plain: bool = False) -> Compiled:
+    dialect = Dialect(name, plain=plain)
     statement = build(dialect)
     if name is DialectName.MYSQL:
         statement = joined(statement)
@@ -243,14 +290,14 @@ def _compile(build: Build, name: DialectName) -> Compiled:
                 False  # its value comes with each call; spelling out an IN list would ask for it now
             )
     compiled = statement.compile(
-        dialect=sqlalchemy_dialect(name), compile_kwargs={"render_postcompile": True}
+        dialect=sqlalchemy_dialect(name, plain=plain), compile_kwargs={"render_postcompile": True}
     )
     constants = {key: value for key, value in compiled.params.items() if value is not None}
     slots = [_slot(key, dialect.batches, constants) for key in _positions(compiled)]
     touches = frozenset(part.name for part in visitors.iterate(statement) if isinstance(part, sa.Table))
     text = " ".join(compiled.string.split())
-    plain = text.startswith("SELECT") and " FOR UPDATE" not in text and " FOR SHARE" not in text
-    return Compiled(text, tuple(slots), _written(statement), touches, plain)
+    reads = text.startswith("SELECT") and " FOR UPDATE" not in text and " FOR SHARE" not in text
+    return Compiled(text, tuple(slots), _written(statement), touches, reads)
 
 
 def _written(statement: sa.sql.ClauseElement) -> str | None:
@@ -269,7 +316,8 @@ def _slot(
 ) -> Slot:
     if key in batches:
         kinds = batches[key].values()
-        return Rows(key, tuple(at for at, kind in enumerate(kinds) if isinstance(kind, sa.Integer)))
+        integers = tuple(at for at, kind in enumerate(kinds) if isinstance(kind, sa.Integer))
+        return Rows(key, integers, len(kinds))
     name, _, column = key.partition("__")
     if name in batches and column in batches[name]:
         return Column(name, list(batches[name]).index(column), array_encoder(batches[name][column]))

@@ -125,9 +125,8 @@ def _next(dialect: Dialect, *, target: bool) -> sa.Select[Any]:
         first = first.where(entry.c.open == 1).order_by(entry.c.open, entry.c.due, entry.c.position)
     else:
         first = first.order_by(entry.c.position)
-    chosen = sa.select(lanes.c.lane.label("lane"), first.scalar_subquery().label("item_id")).subquery(
-        "chosen"
-    )
+    head = sa.select(lanes.c.lane.label("lane"), first.scalar_subquery().label("item_id"))
+    chosen = dialect.apart(head).subquery("chosen")
     item = work_item
     return sa.select(
         chosen.c.lane,

@@ -26,7 +26,7 @@ LEASES_MAX: Final = 64
 
 
 def _over(dialect: Dialect) -> sa.Select[Any]:
-    return (
+    return dialect.free(
         sa.select(work_lease.c.token, work_lease.c["items"])
         .where(
             work_lease.c.family == sa.bindparam("family", type_=IDENTITY),
@@ -34,7 +34,6 @@ def _over(dialect: Dialect) -> sa.Select[Any]:
         )
         .order_by(work_lease.c.due)
         .limit(sa.literal_column(str(LEASES_MAX)))
-        .with_for_update(skip_locked=True)
     )
 
 

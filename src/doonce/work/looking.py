@@ -23,6 +23,11 @@ from doonce.work.tables import work_ready
 
 
 def _candidates(dialect: Dialect) -> sa.Select[Any]:
+    rows = sa.bindparam("rows", type_=COUNT)
+    return dialect.some_free(_due(dialect), rows, by=("due", "item_id"))
+
+
+def _due(dialect: Dialect) -> sa.Select[Any]:
     ready = work_ready
     return (
         sa.select(ready)
@@ -35,8 +40,6 @@ def _candidates(dialect: Dialect) -> sa.Select[Any]:
             ready.c.due <= now_expression(dialect),
         )
         .order_by(ready.c.due, ready.c.item_id)
-        .limit(sa.bindparam("rows", type_=COUNT))
-        .with_for_update(skip_locked=True)
     )
 
 

@@ -50,6 +50,13 @@ async def mariadb(fresh_mariadb: str) -> AsyncIterator[NoteDatabase]:
 
 
 @pytest.fixture
+async def plain(fresh_plain: str) -> AsyncIterator[NoteDatabase]:
+    """The table of notes on MariaDB, in the plain form."""
+    async with open_notes(fresh_plain) as notes:
+        yield notes
+
+
+@pytest.fixture
 async def galera(fresh_galera: str) -> AsyncIterator[NoteDatabase]:
     """The table of notes on a node of a cluster."""
     async with open_notes(fresh_galera) as notes:

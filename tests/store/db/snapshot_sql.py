@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 
 import doonce
-from doonce.db.statement import Column, Constant, DialectName, Rows, Scalar, Slot, Statement
+from doonce.db.statement import Column, Compiled, Constant, DialectName, Rows, Scalar, Slot, Statement
 
 FOLDER = Path(__file__).parent.parent / "snapshots"
+PLAIN_FORM = "mysql_plain"
+FORMS = (*(dialect.value for dialect in DialectName), PLAIN_FORM)
+"""The dialects, and the form of one of them that TiDB is spoken to in."""
 CLAUSES = (
     "FROM", "WHERE", "SET", "VALUES", "ORDER BY", "GROUP BY", "LIMIT", "FOR UPDATE", "FOR SHARE", "RETURNING",
     "ON CONFLICT", "JOIN", "LEFT OUTER JOIN",
@@ -36,23 +39,28 @@ def described(slot: Slot) -> str:
             return f"{name}[{position}]"
 
 
-def snapshot(dialect: DialectName) -> str:
-    """All statements on one dialect, by name."""
+def snapshot(form: str) -> str:
+    """All statements in one form, by name."""
     import_everything()
-    parts = [f"-- Every statement on {dialect.value}. Written by `make snapshots`; review it like code.\n"]
+    parts = [f"-- Every statement on {form}. Written by `make snapshots`; review it like code.\n"]
     for name in sorted(name for name in Statement.registry if not name.startswith("test.")):
-        compiled = Statement.registry[name].on(dialect)
+        compiled = compiled_in(form, Statement.registry[name])
         text = BREAKS.sub("\n", compiled.text)
         parameters = ", ".join(described(slot) for slot in compiled.slots)
         parts.append(f"-- {name}\n{text};\n-- {parameters or 'no parameters'}\n")
     return "\n".join(parts)
 
 
-def file_of(dialect: DialectName) -> Path:
-    """Where a dialect's snapshot is kept."""
-    return FOLDER / f"{dialect.value}.sql"
+def compiled_in(form: str, statement: Statement) -> Compiled:
+    """A statement in one of the forms."""
+    return statement.mysql_plain if form == PLAIN_FORM else statement.on(DialectName(form))
+
+
+def file_of(form: str) -> Path:
+    """Where a form's snapshot is kept."""
+    return FOLDER / f"{form}.sql"
 
 
 if __name__ == "__main__":
-    for each in DialectName:
+    for each in FORMS:
         file_of(each).write_text(snapshot(each))

@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.conftest import PLAIN, on_every_engine
 from tests.store.db.notes import note, open_notes, statement
 
 from doonce.db.arrays import integer_array, text_array
@@ -36,12 +37,12 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """A database's URL; it outlives the examples of one test."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path_factory.mktemp('batches') / 'notes.db'}"
+    if request.param in ("mariadb", "galera", PLAIN):
+        return str(request.getfixturevalue(f"fresh_{request.param}"))
     return f"{request.getfixturevalue('db_postgres')}?search_path=batches"
 
 
-ENGINES = pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)], indirect=True
-)
+ENGINES = pytest.mark.parametrize("url", on_every_engine(), indirect=True)
 
 
 @ENGINES

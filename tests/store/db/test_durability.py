@@ -14,7 +14,7 @@ from tests.store.db.owners import import_tables
 
 from doonce.base.errors import Invalid, Unavailable
 from doonce.base.ids import new_token
-from doonce.db import durability, incarnation, maintenance, migrate, mysql
+from doonce.db import durability, incarnation, maintenance, migrate, mysql_session
 from doonce.db.database import Database, open_database
 from doonce.db.durability import DispatchGate, Durability, DurabilitySettings
 from doonce.db.incarnation import Declaration, Place
@@ -533,13 +533,13 @@ async def test_a_user_who_may_only_read_is_told_what_is_missing(on_mariadb: Data
 async def test_a_session_that_commits_by_itself_is_refused(
     on_mariadb: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql, "ISOLATION", "SET SESSION autocommit = ON")
-    monkeypatch.setattr(mysql, "SESSION", "SET SESSION innodb_lock_wait_timeout = %s")
+    monkeypatch.setattr(mysql_session, "ISOLATION", "SET SESSION autocommit = ON")
+    monkeypatch.setattr(mysql_session, "SESSION", "SET SESSION innodb_lock_wait_timeout = %s")
     with pytest.raises(Unavailable, match="isolation stays REPEATABLE-READ") as caught:
         await on_mariadb.transact(tick)
     assert "READ COMMITTED" in caught.value.hint
     monkeypatch.setattr(
-        mysql, "SESSION", "SET SESSION tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %s"
+        mysql_session, "SESSION", "SET SESSION tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %s"
     )
     with pytest.raises(Unavailable, match="commits each statement by itself"):
         await on_mariadb.transact(tick)

@@ -1297,6 +1297,18 @@ SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
 WHERE webhook_secret.id = $3::VARCHAR COLLATE "C" AND webhook_secret.key_id = $4::VARCHAR COLLATE "C" AND webhook_secret.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
+-- tidb.cluster
+SELECT variable_value
+FROM mysql.tidb
+WHERE variable_name = 'cluster_id';
+-- no parameters
+
+-- tidb.made
+SELECT create_time, tidb_table_id
+FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_name = 'database_incarnation';
+-- no parameters
+
 -- trust.by_hash
 SELECT credential.hash, credential.id, credential.org, credential.installation, credential.capabilities, credential.state, credential.note, credential.created_at, credential.revoked_at
 FROM credential

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from psycopg import sql
-from tests.conftest import GALERA_NODES, on_every_engine
+from tests.conftest import GALERA_NODES, PLAIN, on_every_engine
 from tests.store.work.kernel import Kernel, Places
 
 from doonce.base.ids import new_token
@@ -34,7 +34,9 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """Where the tests' databases are made, on each engine."""
     if request.param == "sqlite":
         return Places(None, tmp_path)
-    if request.param == "mariadb":
+    if request.param == PLAIN:
+        request.getfixturevalue("plain_form")
+    if request.param in ("mariadb", PLAIN):
         return Places(str(request.getfixturevalue("mariadb_url")), tmp_path)
     if request.param == "galera":
         return Places(GALERA_NODES[0], tmp_path)
@@ -57,10 +59,13 @@ def postgres_places(kernel_postgres: str, tmp_path: Path) -> Places:
     params=[
         pytest.param("postgresql", marks=pytest.mark.postgresql),
         pytest.param("mariadb", marks=pytest.mark.mariadb),
+        pytest.param(PLAIN, marks=pytest.mark.mariadb),
     ]
 )
 def server_places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """Where databases of servers are made, for what takes transactions that run side by side."""
+    if request.param == PLAIN:
+        request.getfixturevalue("plain_form")
     name = "kernel_postgres" if request.param == "postgresql" else "mariadb_url"
     return Places(str(request.getfixturevalue(name)), tmp_path)
 

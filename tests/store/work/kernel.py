@@ -289,10 +289,11 @@ def engine_of(url: str, schema: str | None) -> sa.Engine:
 
 def cancel_items(ids: Sequence[str]) -> Txn[dict[str, Cancelled]]:
     """Cancel items in a transaction of its own, as an operator's command does."""
-    found = yield from store.lock_items(ids)
+    before = yield from store.plain_anywhere(ids)
     held = yield from lane_store.lock(
-        lane for item in found.values() for lane in (item.source_lane, item.target_lane)
+        lane for item in before.values() for lane in (item.source_lane, item.target_lane)
     )
+    found = yield from store.lock_items(before)
     now_us = yield from read_clock()
     cancelled = yield from settle.cancel(found, held, now_us, "cancelled by a test")
     yield from lane_store.save(held.values())
