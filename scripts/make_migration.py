@@ -5,6 +5,8 @@
 The steps that exist are run on a new SQLite file, Alembic compares the result with the metadata, and the difference is
 written as explicit operations, one function a table. A person reads the result before it is committed: renames,
 data, and what an engine needs beside it (`on_mysql`) are not found this way. `--first` replaces the first migration.
+What only adds is written before, with the tables that still have what goes; then `--after` writes what takes away or
+tightens, and a person fills its `UNTIL`: until it is applied, the verifier names everything that is missing there.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 import doonce
-from doonce.db import migrate, schema
+from doonce.db import migrate, schema, steps
 from doonce.db.schema import metadata
 
 HEADER = '''"""{title}."""
@@ -63,7 +65,7 @@ def difference(*, first: bool) -> list[ops.MigrateOperation]:
         engine = sa.create_engine(f"sqlite:///{folder}/now.db")
         with engine.begin() as connection:
             if not first:
-                migrate.run_steps(connection)
+                migrate.run_steps(connection, steps.head())
             options = {
                 "version_table": migrate.VERSION_TABLE,
                 "compare_type": True,
@@ -99,10 +101,14 @@ def grouped(operations: list[ops.MigrateOperation]) -> dict[str, list[ops.Migrat
     return tables
 
 
-def render(title: str, revision: str, down: str | None, operations: list[ops.MigrateOperation]) -> str:
+def render(
+    title: str, revision: str, down: str | None, operations: list[ops.MigrateOperation], *, after: bool
+) -> str:
     """The module's text, before formatting."""
     tables = grouped(operations)
-    text = HEADER.format(title=title, revision=revision, down=down) + "def upgrade() -> None:\n"
+    text = HEADER.format(title=title, revision=revision, down=down)
+    text += f"{steps.UNTIL} = ()\n\n\n" if after else ""
+    text += "def upgrade() -> None:\n"
     text += "".join(f"    _{name}()\n" for name in tables)
     text += CLOCK if down is None else ""
     for name, group in tables.items():
@@ -117,20 +123,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("title")
     parser.add_argument("--first", action="store_true")
+    parser.add_argument("--after", action="store_true")
     arguments = parser.parse_args()
     import_tables()
-    down = None if arguments.first else migrate.head()
+    down = None if arguments.first else steps.head()
     revision = f"{int(down or 0) + 1:04d}"
     operations = difference(first=arguments.first)
     if not operations:
         print("the migrations already give this schema")
         return 0
-    folder: Path = migrate.MIGRATIONS / "versions"
+    folder: Path = steps.MIGRATIONS / "versions"
     for old in folder.glob(f"v{revision}_*.py"):
         old.unlink()
     name = re.sub(r"[^a-z0-9]+", "_", arguments.title.lower()).strip("_")
-    path = folder / f"v{revision}_{name}.py"
-    path.write_text(render(arguments.title, revision, down, operations))
+    path = folder / f"v{revision}_{'after_' if arguments.after else ''}{name}.py"
+    path.write_text(render(arguments.title, revision, down, operations, after=arguments.after))
     ruff = [sys.executable, "-m", "ruff"]
     subprocess.run([*ruff, "check", "--fix", "--quiet", "--select", "I,F401", str(path)], check=True)
     subprocess.run([*ruff, "format", "--quiet", str(path)], check=True)

@@ -21,10 +21,12 @@ from doonce.app.config import settings_from
 from doonce.app.engine import Engine
 from doonce.app.opening import open_engine
 from doonce.app.operate.service import Operator
+from doonce.app.proof import prove
+from doonce.app.web.readiness import Readiness
 from doonce.base.errors import Unavailable
 from doonce.base.secrets import Secret
 from doonce.commands.model import CommandState
-from doonce.db import maintenance, migrate, verify
+from doonce.db import maintenance, migrate, steps, verify
 from doonce.effects.retire import Retire, retire
 from doonce.ownership import store as ownership
 from doonce.ownership.model import Family
@@ -33,12 +35,13 @@ from doonce.trust import InstallationConfig, embedded
 pytestmark = pytest.mark.e2e
 
 FIRST = "0001"
+UNAVAILABLE = 5
 OLD_FAMILIES = (Family.EFFECT, Family.RECONCILE, Family.COMPLETION)
 
 
 def older_steps(folder: Path) -> Path:
     """The migrations as the first release had them."""
-    shutil.copytree(migrate.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(steps.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     for script in (folder / "versions").glob("v*.py"):
         if not script.name.startswith(f"v{FIRST}"):
             script.unlink()
@@ -49,7 +52,7 @@ def older_steps(folder: Path) -> Path:
 async def older(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A database that the first release has migrated."""
     with monkeypatch.context() as release:
-        release.setattr(migrate, "MIGRATIONS", older_steps(tmp_path / "older"))
+        release.setattr(steps, "MIGRATIONS", older_steps(tmp_path / "older"))
         release.setattr(ownership, "Family", OLD_FAMILIES)
         install = partial(ownership.install, "default", "sha256:0", "op_1")
         report = await migrate.migrate(database_url, install=install)
@@ -135,7 +138,7 @@ async def test_what_waits_in_the_first_schema_goes_on_after_the_migration(
         ("reconcile", "pending"),
     }
 
-    with pytest.raises(Unavailable, match=f"version should be {migrate.head()}, but is {FIRST}") as refused:
+    with pytest.raises(Unavailable, match=f"version should be {steps.head()}, but is {FIRST}") as refused:
         await verify.require(older)
     assert "doonce migrate" in refused.value.hint
     missing = {difference.what for difference in (await verify.verify(older)).differences}
@@ -147,7 +150,7 @@ async def test_what_waits_in_the_first_schema_goes_on_after_the_migration(
     capsys.readouterr()
     assert await asyncio.to_thread(run, ["migrate", "--database", older, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["before"], told["after"]) == (FIRST, migrate.head())
+    assert (told["before"], told["after"]) == (FIRST, steps.head())
     assert await rows(older, WORK) == before
     assert len(await rows(older, COMMANDS)) == 3
     assert (await verify.verify(older)).differences == ()
@@ -168,9 +171,10 @@ async def test_what_waits_in_the_first_schema_goes_on_after_the_migration(
     assert simulator.stats()["method:PATCH"] == 3
 
 
-async def test_a_process_of_the_first_release_goes_on_beside_the_migration_and_does_not_start_after_it(
+async def test_a_process_of_the_first_release_goes_on_beside_the_migration_and_may_start_again_after_it(
     older: str, tmp_path: Path, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Until it is replaced: all steps so far are halves before."""
     async with engine_of(older, tmp_path, Family.EFFECT) as engine:
         crm = await installed(engine, simulator)
         first = await crm.accept("contact.patch", "1", {"title": "CTO"})
@@ -178,13 +182,90 @@ async def test_a_process_of_the_first_release_goes_on_beside_the_migration_and_d
         assert await asyncio.to_thread(run, ["migrate", "--database", older]) == 0
         second = await crm.accept("contact.patch", "2", {"title": "CFO"})
         await until_state(engine, second, CommandState.ACCEPTED)
-    monkeypatch.setattr(migrate, "MIGRATIONS", older_steps(tmp_path / "old"))
-    with pytest.raises(Unavailable, match=f"should be {FIRST}") as refused:
-        await verify.require(older)
-    assert "install the release that migrated" in refused.value.hint
-    with pytest.raises(Unavailable, match="does not know") as refused:
-        await migrate.migrate(older, install=partial(ownership.install, "default", "sha256:0", "op_2"))
-    assert "install the release that migrated" in refused.value.hint
+    monkeypatch.setattr(steps, "MIGRATIONS", older_steps(tmp_path / "old"))
+    await verify.require(older)
+    again = await migrate.migrate(older, install=partial(ownership.install, "default", "sha256:0", "op_2"))
+    assert again.applied == ()
+    async with engine_of(older, tmp_path, Family.EFFECT) as engine:
+        crm = await installed(engine, simulator)
+        third = await crm.accept("contact.patch", "1", {"title": "CEO"})
+        await until_state(engine, third, CommandState.ACCEPTED)
+    assert simulator.stats()["method:PATCH"] == 3
+
+
+async def test_a_process_that_outlived_a_half_after_says_so_and_claims_no_more(
+    database_url: str, tmp_path: Path, simulator: Simulator
+) -> None:
+    assert await asyncio.to_thread(run, ["migrate", "--database", database_url]) == 0
+
+    def half_after(connection: sa.Connection) -> None:
+        text = f"UPDATE {migrate.VERSION_TABLE} SET version_num = '9001', compatible_from = '9001'"
+        connection.exec_driver_sql(text)
+
+    async with engine_of(database_url, tmp_path, Family.EFFECT) as engine:
+        settings = settings_from({"database": database_url, "key_file": str(tmp_path / "keys.toml")})
+        watch, readiness = await prove(engine, settings), Readiness()
+        readiness.clear("start")
+        await watch.look(readiness)
+        assert readiness.ready
+        crm = await installed(engine, simulator)
+        first = await crm.accept("contact.patch", "1", {"title": "CTO"})
+        await until_state(engine, first, CommandState.ACCEPTED)
+
+        await maintenance.run(database_url, half_after, write=True)
+        await watch.look(readiness)
+        assert "step 9001 took away" in readiness.document().causes["schema"]
+        await engine.last_claims()
+        await crm.accept("contact.patch", "2", {"title": "CFO"})
+        pending = await rows(database_url, "SELECT state FROM work_item WHERE family = 'effect'")
+        assert ("pending",) in pending
+    assert simulator.stats()["method:PATCH"] == 1
+
+
+HALF_AFTER = """
+revision = "9001"
+down_revision = "{head}"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    pass
+"""
+
+
+async def test_the_half_after_waits_until_no_worker_of_the_older_release_is_seen(
+    database_url: str,
+    tmp_path: Path,
+    simulator: Simulator,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    head = steps.head()
+    assert await asyncio.to_thread(run, ["migrate", "--database", database_url]) == 0
+    async with engine_of(database_url, tmp_path, Family.EFFECT) as engine:
+        crm = await installed(engine, simulator)
+        command = await crm.accept("contact.patch", "1", {"title": "CTO"})
+        await until_state(engine, command, CommandState.ACCEPTED)
+    folder = shutil.copytree(steps.MIGRATIONS, tmp_path / "newer")
+    (folder / "versions" / "v9001_after_nothing_much.py").write_text(HALF_AFTER.format(head=head))
+    monkeypatch.setattr(steps, "MIGRATIONS", folder)
+
+    capsys.readouterr()
+    assert await asyncio.to_thread(run, ["migrate", "--database", database_url]) == 0
+    assert "9001 wait until no process of an older release runs" in capsys.readouterr().out
+    assert await asyncio.to_thread(run, ["migrate", "--after", "--database", database_url]) == UNAVAILABLE
+    said = capsys.readouterr().err
+    assert f"@{head}" in said
+    assert "stop every process of an older release" in said
+
+    def an_hour_later(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("UPDATE work_claimer SET claimed_at = claimed_at - 3600000000")
+
+    await maintenance.run(database_url, an_hour_later, write=True)
+    assert await asyncio.to_thread(run, ["migrate", "--after", "--database", database_url, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["before"], told["after"], told["open"]) == (head, "9001", [])
 
 
 async def test_work_that_ended_in_the_first_schema_becomes_history_after_the_migration(

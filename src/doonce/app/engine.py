@@ -18,6 +18,7 @@ from doonce.base.ids import new_id
 from doonce.catalog.compile import BindingView
 from doonce.catalog.service import Views
 from doonce.commands.service import Acceptor
+from doonce.db import steps
 from doonce.db.database import Database
 from doonce.db.durability import DispatchGate
 from doonce.db.faults import DatabaseFault
@@ -44,6 +45,7 @@ from doonce.principals.service import Principals
 from doonce.principals.vault import Vault
 from doonce.wire.events import EventNotice
 from doonce.work import store as work
+from doonce.work.claimers import claimer_name
 from doonce.work.model import Scope
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
 
@@ -114,7 +116,7 @@ class Engine:
         self.database = database
         self.views = Views(database)
         self.principals = Principals(database, vault)
-        self.acceptor = Acceptor(database, self.views, self.principals, self.metrics)
+        self.acceptor = Acceptor(database, self.views, self.principals, inboxes, self.metrics)
         self.ingress = Ingress(database, self.views, vault, self.metrics, settings.ingress)
         self.retention = Retention(database, settings.deployment, settings.retention, self.metrics)
         self.catch_ups = CatchUps(database, self.views)
@@ -122,7 +124,7 @@ class Engine:
         self._outbound = Outbound(egress, inbox_egress, settings.client)
         self._inboxes = inboxes
         self._local = local
-        self._identity = Identity(settings.deployment, new_id("prc"))
+        self._identity = Identity(settings.deployment, claimer_name(new_id("prc"), steps.head()))
         self._gate = ProcessGate(settings.weights)
         self._found: Sequence[tuple[str, str]] = ()
         self._scopes: tuple[Scope, ...] = ()

@@ -1,6 +1,6 @@
 """What a process proves before it works, and keeps proving while it does (DESIGN rule 12, PROTOCOL S1, S2).
 
-The schema is exactly this release's; the database keeps what it commits; it is the database whose commits were relied
+The schema is this release's; the database keeps what it commits; it is the database whose commits were relied
 on. The first two refuse the start. A doubt about the third closes dispatch until an operator's declaration, and
 everything else goes on.
 """
@@ -21,8 +21,9 @@ from doonce.app.web.readiness import Readiness
 from doonce.base.digests import digest_bytes
 from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_token
+from doonce.db import migrate as migration
 from doonce.db import verify
-from doonce.db.durability import Durability
+from doonce.db.durability import Durability, may_write
 from doonce.db.faults import DatabaseFault
 from doonce.db.incarnation import Declaration
 from doonce.db.migrate import MigrationReport, migrate
@@ -32,6 +33,7 @@ from doonce.principals import store as principals
 from doonce.trust import (
     tables as _trust_tables,
 )  # every owner's tables have to be known before a schema is compared
+from doonce.work.claimers import older_claimers
 
 __all__ = [
     "Watch",
@@ -57,12 +59,17 @@ def release_digest() -> str:
     return digest_bytes(f"doonce {released}".encode())
 
 
-async def migrate_database(settings: Settings) -> MigrationReport:
-    """Bring the database to this release's schema; families without an owner become this deployment's."""
+async def migrate_database(settings: Settings, *, after: bool = False) -> MigrationReport:
+    """Bring the database to what this release needs; families without an owner become this deployment's.
+
+    `after` is an operator's word that no process of an older release is left: what those needed goes too. It is refused
+    (`Unavailable`) while one is seen at work.
+    """
     operation_id = new_token()
     return await migrate(
         settings.database,
         install=lambda: ownership.install(settings.deployment, release_digest(), operation_id),
+        older=older_claimers if after else None,
     )
 
 
@@ -98,14 +105,22 @@ class Watch:
         self._durability = durability
 
     async def look(self, readiness: Readiness) -> None:
-        """Look once: is the database there, is it the one, and whose are the families."""
+        """Look once: is the database there, is it the one, may this release work on it, and whose are the families.
+
+        On a schema that was taken from under this release nothing more is claimed, for good.
+        """
         try:
             await self._durability.check()
+            outgrown_by = await self._engine.database.read(migration.outgrown_by)
             owners = await self._engine.database.read(ownership.read_all)
         except (DoonceError, DatabaseFault) as error:
             readiness.blocked("database", str(error))
             return
         readiness.clear("database")
+        if outgrown_by is not None:
+            cause = f"step {outgrown_by} took away what this release needs: start the release that migrated"
+            readiness.blocked("schema", cause)
+            self._engine.begin_drain()
         gate = self._durability.gate
         if gate.open:
             readiness.clear("dispatch")
@@ -135,6 +150,7 @@ async def prove(engine: Engine, settings: Settings) -> Watch:
     await prove_keys(engine, settings)
     durability = Durability(engine.database, settings.durability)
     await durability.check()
+    await engine.database.transact(may_write)
     engine.gate = durability.gate
     if not durability.gate.open:
         log.warning("dispatch is closed", reason=durability.gate.reason)

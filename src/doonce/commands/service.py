@@ -6,7 +6,7 @@ Everything that can be refused is refused before the transaction, typed, and lea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import assert_never
 
 from doonce.base.digests import check_digest
@@ -19,6 +19,7 @@ from doonce.catalog.model import LinkUse
 from doonce.catalog.render import render
 from doonce.catalog.service import Views
 from doonce.commands import store
+from doonce.commands.closure import Closure
 from doonce.commands.model import (
     Acceptance,
     Admission,
@@ -53,11 +54,17 @@ class Acceptor:
     """The authority for whether a handoff key may still become a command (authority §6.1)."""
 
     def __init__(
-        self, database: Database, views: Views, principals: Principals, observer: FlushObserver | None = None
+        self,
+        database: Database,
+        views: Views,
+        principals: Principals,
+        inboxes: Collection[str],
+        observer: FlushObserver | None = None,
     ) -> None:
         self._database = database
         self._views = views
         self._principals = principals
+        self._closure = Closure(database, inboxes)
         self._accepts: Committer[Acceptance, Admission] = Committer(
             database,
             store.accept,
@@ -106,6 +113,7 @@ class Acceptor:
         view = await self._views.published(
             scope.org, scope.installation, scope.capability, scope.binding_digest
         )
+        await self._closure.check(view)
         operation = view.operation(request.operation)
         principal_id = await self._principals.id_of(scope.org, scope.installation, view.document.principal)
         link = await self._link(scope, principal_id, link_kind(view, operation), operation, request)

@@ -25,13 +25,21 @@ from doonce.db.mysql import MysqlDriver, PooledConnection
 from doonce.db.mysql_server import VARIABLES, VARIABLES_OF_TIDB, judge_durability
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.schema import COUNT, IDENTITY
+from doonce.db.schema import clock as clock_table
 from doonce.db.sqlite import SqliteDriver
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Fetch, Row, Txn, fetch
 
 DURABLE_COMMITS: Final = frozenset({"on", "remote_apply"})
 """Values of synchronous_commit under which an answered commit is flushed, here and on a synchronous standby."""
-SETTINGS_READ: Final = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
+SETTINGS_READ: Final = (
+    "fsync",
+    "full_page_writes",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "transaction_read_only",
+)
+SETTINGS_MEND: Final = "change the server's settings, then start again"
 SQLITE_FULL: Final = 2
 
 
@@ -71,6 +79,15 @@ def _end_frozen(_: Dialect) -> sa.Select[Any]:
 SETTINGS = Statement("durability.settings", _settings)
 END_FROZEN = Statement("durability.end_frozen", _end_frozen)
 """PostgreSQL only."""
+MAY_WRITE = Statement(
+    "durability.may_write",
+    lambda dialect: sa.update(clock_table).where(clock_table.c.id == 1).values(now_us=clock_table.c.now_us),
+)
+
+
+def may_write() -> Txn[None]:
+    """Write what is there already: a user who may only read is refused here, at start, and not at his first work."""
+    yield from fetch(MAY_WRITE)
 
 
 def judge_settings(dialect: DialectName, rows: Sequence[Row], *, replicated: bool) -> list[str]:
@@ -88,6 +105,8 @@ def judge_settings(dialect: DialectName, rows: Sequence[Row], *, replicated: boo
     faults = [f"{name} is off" for name in ("fsync", "full_page_writes") if row[name] != "on"]
     if row["synchronous_commit"] not in DURABLE_COMMITS:
         faults.append(f"synchronous_commit is {row['synchronous_commit']}, which is less than on")
+    if row["transaction_read_only"] == "on":
+        faults.append("default_transaction_read_only is on for this user or database")
     if replicated and not row["synchronous_standby_names"].strip():
         faults.append("synchronous_standby_names is empty, although the configuration declares it replicated")
     return faults
@@ -132,6 +151,7 @@ class Durability:
         self.settings = settings or DurabilitySettings()
         self._database = database
         self._pinned: Incarnation | None = None
+        self._refused = ""
         if isinstance(database.driver, PostgresqlDriver | MysqlDriver):
             database.driver.admit = self.admit
 
@@ -141,11 +161,16 @@ class Durability:
         A changed incarnation closes the gate and raises nothing: all but dispatch goes on. Raises `Unavailable`, and
         closes the gate, when the settings would lose commits or nothing is pinned.
         """
-        examined = await self._database.transact(self._examine)
+        try:
+            examined = await self._database.transact(self._examine)
+        except Unavailable as error:
+            if self._refused:  # no connection is admitted: say why, and not that there is none
+                raise Unavailable(self._refused, hint=SETTINGS_MEND) from error
+            raise
         self._pinned = examined.pinned
         if examined.faults:
             self.gate.set(f"the database may lose commits: {'; '.join(examined.faults)}")
-            raise Unavailable(self.gate.reason, hint="change the server's settings, then start again")
+            raise Unavailable(self.gate.reason, hint=SETTINGS_MEND)
         if examined.pinned is None or examined.place is None:
             self.gate.set("the database has no incarnation pinned")
             raise Unavailable(self.gate.reason, hint="run `doonce migrate` with this URL")
@@ -206,9 +231,10 @@ class Durability:
         dialect = self._database.dialect
         rows = await _ask(connection, dialect, SETTINGS)
         faults = judge_settings(dialect, rows, replicated=self.settings.replicated)
-        if faults:
-            self.gate.set(f"the database may lose commits: {'; '.join(faults)}")
-            raise Disconnected(self.gate.reason)
+        self._refused = f"the database may lose commits: {'; '.join(faults)}" if faults else ""
+        if self._refused:
+            self.gate.set(self._refused)
+            raise Disconnected(self._refused)
         if self._pinned is not None:
             found = await _drive(connection, dialect, incarnation.place(dialect, None))
             doubt = self._doubt(found, self._pinned)

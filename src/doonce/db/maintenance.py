@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -21,7 +23,7 @@ from sqlalchemy.dialects import mysql as mysql_dialect
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.pool import NullPool
-from sqlalchemy.util import greenlet_spawn
+from sqlalchemy.util import await_only, greenlet_spawn
 
 from doonce.base.errors import DoonceError, Exhausted, Unavailable
 from doonce.db import (
@@ -57,14 +59,25 @@ PLAIN: Final = "plain"
 """In a connection's `info`: that its statements are those of the plain form (`db/mysql_plain.py`)."""
 FOR_DEFINITIONS: Final = "SET SESSION lock_wait_timeout = %s, default_storage_engine = InnoDB"
 LOCK_TIMEOUT_MS: Final = 60_000
-"""How long a migration waits for another one, or for a running transaction to leave a table."""
+"""How long a migration waits for another one, or for running transactions to leave a table."""
+DEFINITION_TIMEOUT_MS: Final = 600_000
+"""How long a definition waits for its table on the MySQL wire, where giving up leaves the ones before it."""
+TABLE_LOCK_MS: Final = 1_000
+"""How long it waits for a table at a time. Everybody who comes later waits behind it, and a process gives up after two
+seconds: so it steps back, lets them pass, and comes again."""
+STEP_BACK_SECONDS: Final = 1.0
+IN_THE_WAY: Final = ("55P03", "40P01")
+"""PostgreSQL's codes for a lock that was not had in time, and for a deadlock."""
+DEFINITION: Final = re.compile(r"\s*(CREATE|ALTER|DROP)\b", re.IGNORECASE)
 
 
 async def run(url: str, work: Callable[[sa.Connection], T], *, write: bool) -> T:
     """Run `work` in one transaction of the database at `url`, commit it if `write`, and return its result.
 
-    On SQLite a writer holds the side file as every writer does, and a reader makes no file. Raises `Unavailable` when
-    the database cannot be had or a lock is not had in time, `Exhausted` when its disk is full; nothing happened then.
+    It waits for a table in short turns, so that nobody is kept behind it: on PostgreSQL the whole transaction is rolled
+    back and run again, on the MySQL wire the definition is. On SQLite a writer holds the side file as every writer
+    does, and a reader makes no file. Raises `Unavailable` when the database cannot be had or a lock is not had in time,
+    `Exhausted` when its disk is full; nothing happened then.
     """
     database = open_database(url)  # checks the URL; opens nothing
     try:
@@ -89,21 +102,34 @@ async def run(url: str, work: Callable[[sa.Connection], T], *, write: bool) -> T
 
 async def _run_on_postgresql(database: Database, work: Callable[[sa.Connection], T], write: bool) -> T:
     async def connect() -> Any:
-        return await asyncpg.connect(
+        raw = await asyncpg.connect(
             sa.make_url(database.url).set(drivername="postgresql").render_as_string(hide_password=False),
             timeout=10,
             server_settings={
                 "timezone": "UTC",
-                "lock_timeout": str(LOCK_TIMEOUT_MS),
+                "lock_timeout": str(TABLE_LOCK_MS),
                 "synchronous_commit": "on",
             },
         )
+        try:
+            postgresql.refuse_old(raw.get_server_version())
+        except SchemaFault:
+            raw.terminate()
+            raise
+        return raw
 
     def create() -> Any:
         return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect)
 
     engine = sa.create_engine("postgresql+asyncpg://", creator=create, poolclass=NullPool)
-    return await greenlet_spawn(_run_within, engine, work, write)
+    give_up = time.monotonic() + LOCK_TIMEOUT_MS / 1000
+    while True:
+        try:
+            return await greenlet_spawn(_run_within, engine, work, write)
+        except sa.exc.DBAPIError as error:
+            if getattr(error.orig, "sqlstate", "") not in IN_THE_WAY or time.monotonic() > give_up:
+                raise
+        await asyncio.sleep(STEP_BACK_SECONDS)
 
 
 def _run_within(engine: sa.Engine, work: Callable[[sa.Connection], T], write: bool) -> T:
@@ -133,15 +159,15 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
     )
 
     def configured(connection: sa.Connection) -> T:
-        seconds = LOCK_TIMEOUT_MS // 1000
-        connection.exec_driver_sql(mysql.SESSION, (seconds,))
+        connection.exec_driver_sql(mysql.SESSION, (LOCK_TIMEOUT_MS // 1000,))
         said = _told(connection, mysql_server.VARIABLES)
         connection.info[PLAIN] = tidb.speaks_plainly(said["version"])
         if tidb.is_tidb(said["version"]):
             _prepare_tidb(connection, said["version"])
             said = _told(connection, mysql_server.VARIABLES_OF_TIDB)
         else:
-            connection.exec_driver_sql(FOR_DEFINITIONS, (seconds,))
+            table_seconds = (TABLE_LOCK_MS if write else LOCK_TIMEOUT_MS) // 1000
+            connection.exec_driver_sql(FOR_DEFINITIONS, (table_seconds,))
         why, mend = mysql_server.refusal(said)
         if why:
             raise SchemaFault(why, mend)
@@ -149,6 +175,7 @@ async def _run_on_mysql(driver: mysql.MysqlDriver, work: Callable[[sa.Connection
             connection.exec_driver_sql(galera.ALL_CAUSAL)
         return work(connection)
 
+    sa.event.listen(engine, "do_execute", _in_turns)
     return await greenlet_spawn(_run_within, engine, configured, write)
 
 
@@ -174,8 +201,24 @@ def _prepare_tidb(connection: sa.Connection, version: str) -> None:
         raise SchemaFault(*tidb.UNNAMED)
 
 
+def _in_turns(cursor: Any, statement: str, parameters: Any, context: Any) -> bool:
+    """Execute a definition, again while it does not get its table: there it is a transaction of its own."""
+    if DEFINITION.match(statement) is None:
+        return False  # SQLAlchemy executes it
+    give_up = time.monotonic() + DEFINITION_TIMEOUT_MS / 1000
+    while True:
+        try:
+            cursor.execute(statement, parameters)
+        except mysql_faults.wire_error() as error:
+            if not isinstance(mysql_faults.classify(error), Contended) or time.monotonic() > give_up:
+                raise
+        else:
+            return True
+        await_only(asyncio.sleep(STEP_BACK_SECONDS))
+
+
 def _run_on_sqlite(driver: sqlite.SqliteDriver, work: Callable[[sa.Connection], T], write: bool) -> T:
-    sqlite.refuse_network_file_system(driver.path)
+    sqlite.refuse_unfit(driver.path)
     engine = sa.create_engine("sqlite://", creator=lambda: _open(driver.path, write), poolclass=NullPool)
 
     @sa.event.listens_for(engine, "begin")

@@ -13,7 +13,7 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from doonce.db.faults import CommitUnknown, Disconnected, RolledBack, silence
+from doonce.db.faults import CommitUnknown, Disconnected, RolledBack, SchemaFault, silence
 from doonce.db.postgresql_faults import classify
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
@@ -34,6 +34,7 @@ CLOCK = "SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared({:d})"
 LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock({:d})"
 CHANNEL = "doonce_wake"
+SERVER_MIN = 15
 NOTIFY = "SELECT pg_notify('doonce_wake', topic) FROM unnest($1::text[]) AS topic"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNKNOWN_AT_COMMIT = ("57P", "08", "XX", "58")
@@ -304,15 +305,16 @@ class PostgresqlDriver:
             )
         except DRIVER_ERRORS as error:
             raise Disconnected(f"no connection to the database: {error}") from error
-        if self.admit is not None:
-            try:
+        try:
+            refuse_old(raw.get_server_version())
+            if self.admit is not None:
                 await self.admit(raw)
-            except DRIVER_ERRORS as error:
-                raw.terminate()
-                raise Disconnected(f"no connection to the database: {error}") from error
-            except BaseException:
-                raw.terminate()
-                raise
+        except DRIVER_ERRORS as error:
+            raw.terminate()
+            raise Disconnected(f"no connection to the database: {error}") from error
+        except BaseException:
+            raw.terminate()
+            raise
         return raw
 
     async def listen(self, wake: Callable[[str], None]) -> None:
@@ -336,6 +338,14 @@ class PostgresqlDriver:
         for raw in connections:
             with contextlib.suppress(*DRIVER_ERRORS):
                 await raw.close(timeout=2)
+
+
+def refuse_old(version: Any) -> None:
+    """Raise `SchemaFault` for a server that is older than what is tested."""
+    if version.major < SERVER_MIN:
+        raise SchemaFault(
+            f"the server is {version.major}.{version.minor}, which is too old", "use PostgreSQL 15 or newer"
+        )
 
 
 def refuse_write(call: Any) -> None:

@@ -29,6 +29,8 @@ def classify(error: Exception) -> DatabaseFault:
         return Contended(str(error))
     if state.startswith(("22", "23")):
         return RefusedData(str(error))
+    if state == "42501":
+        return SchemaFault(str(error), "GRANT this user all on doonce's tables, or let it own them")
     if state.startswith(("42", "3F")):
         return SchemaFault(str(error))
     return RolledBack(str(error))

@@ -52,6 +52,10 @@ ADVANCE_CLOCK = (
 )
 CLOCK_AS_STORED = "SELECT now_us FROM doonce_clock WHERE id = 1"
 READ_CLOCK = "SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1"
+LIBRARY_MIN = (3, 35)
+"""The first one with RETURNING."""
+WRONG_SCHEMA = ("no such", "has no column")
+"""Words of errors of a file whose tables are not what a statement expects."""
 DRIVER_ERRORS = (sqlite3.Error, ValueError, OverflowError)
 ROWS_A_STATEMENT = (64, 16, 4, 1)
 """Sizes of inserts, each a text that is prepared once; the widest table has some 30 columns, of 32,766 parameters."""
@@ -237,7 +241,7 @@ class SqliteDriver:
             _roll_back(connection)
 
     def _connect(self) -> sqlite3.Connection:
-        refuse_network_file_system(self.path)
+        refuse_unfit(self.path)
         try:
             connection = sqlite3.connect(
                 self.path,
@@ -330,8 +334,16 @@ def _roll_back(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def refuse_network_file_system(path: Path) -> None:
-    """SQLite's locks are not trustworthy over a network: refuse such a path (PROTOCOL S4)."""
+def refuse_unfit(path: Path) -> None:
+    """Refuse a library that is too old, and a path whose locks are not trustworthy (PROTOCOL S4)."""
+    if sqlite3.sqlite_version_info < LIBRARY_MIN:
+        raise SchemaFault(
+            f"SQLite is {sqlite3.sqlite_version}, which is too old", "use a Python with SQLite 3.35 or newer"
+        )
+    _refuse_network_file_system(path)
+
+
+def _refuse_network_file_system(path: Path) -> None:
     try:
         mounts = Path("/proc/self/mounts").read_text().splitlines()
     except OSError:
@@ -360,7 +372,9 @@ def classify(error: Exception) -> DatabaseFault:
         return RefusedData(str(error))
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
         return Disconnected(str(error))
-    if isinstance(error, sqlite3.OperationalError) and ("no such" in str(error) or "readonly" in str(error)):
+    if name.startswith("SQLITE_READONLY"):
+        return SchemaFault(str(error), "let this user write the database's file and its folder")
+    if isinstance(error, sqlite3.OperationalError) and any(word in str(error) for word in WRONG_SCHEMA):
         return SchemaFault(str(error))
     if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError | sqlite3.DataError):
         return RefusedData(str(error))

@@ -1,4 +1,8 @@
-"""Whether a database has exactly the schema that this release needs. Names every difference, repairs none (rule 12).
+"""Whether a database has the schema that this release needs. Names every difference, repairs none (rule 12).
+
+It is compared exactly, but for two things: until a half after is applied, what it names (`db/steps.py`); and on a
+schema that a later release has extended, columns that nobody has to fill, defaults, and keys that refuse nothing of
+ours.
 
 Compared are the version, tables, columns (type and collation, nullability, defaults and what else fills a column by
 itself), primary keys, unique keys, indexes and foreign keys. Tables that are not doonce's are left alone.
@@ -7,18 +11,20 @@ itself), primary keys, unique keys, indexes and foreign keys. Tables that are no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from doonce.base.errors import Unavailable
-from doonce.db import maintenance, migrate, verify_mysql
+from doonce.db import maintenance, migrate, steps, verify_mysql
 from doonce.db.migrate import Finding, Standing
 from doonce.db.schema import clock, is_made_on, metadata
 
 SHOWN_MAX = 5
 """Differences that an error's message names; `verify` returns all."""
+NOT_NULL: Final = "NOT NULL"
+DEFAULT: Final = "a default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +88,31 @@ async def require(url: str) -> None:
 def compare(connection: sa.Connection) -> Verification:
     """Every difference between the database behind this connection and the metadata."""
     standing = migrate.standing(connection)
-    differences = list(_version(standing))
+    differences: list[Difference] = []
     inspector = sa.inspect(connection)
     present = set(inspector.get_table_names())
     for table in metadata.sorted_tables:
         if table.name not in present:
             differences.append(Difference(f"table {table.name}", "there", "missing"))
             continue
-        differences += _compare_table(
-            table.name, expected_shape(table, connection.dialect), found_shape(table.name, connection)
-        )
+        expected, found = expected_shape(table, connection.dialect), found_shape(table.name, connection)
+        if standing.finding is Finding.EXTENDED:
+            found = without_additions(expected, found)
+        differences += _compare_table(table.name, expected, found)
     if clock.name in present:
         rows = connection.execute(sa.select(sa.func.count()).select_from(clock)).scalar_one()
         if rows != 1:
             differences.append(Difference(f"table {clock.name}", "one row", f"{rows} rows"))
-    return Verification(tuple(differences), _mend(standing) if differences else "")
+    passed_over = steps.passed_over(standing.revision) if standing.finding is Finding.CURRENT else ()
+    named = [difference for difference in differences if difference.what not in passed_over]
+    named[:0] = _version(standing)
+    return Verification(tuple(named), _mend(standing) if named else "")
 
 
 def _version(standing: Standing) -> Iterator[Difference]:
-    if standing.finding is not Finding.CURRENT:
+    if standing.finding not in (Finding.CURRENT, Finding.EXTENDED):
         found = standing.revision or f"none ({standing.finding.value})"
-        yield Difference("the schema's version", migrate.head(), found)
+        yield Difference("the schema's version", steps.needed(), found)
 
 
 def _mend(standing: Standing) -> str:
@@ -119,7 +129,7 @@ def expected_shape(table: sa.Table, dialect: sa.Dialect) -> Shape:
     """What the owner's table says."""
     shape = Shape(primary_key=tuple(column.name for column in table.primary_key))
     for column in table.columns:
-        default = "" if column.server_default is None else "a default"
+        default = "" if column.server_default is None else DEFAULT
         shape.columns[column.name] = _column(
             column.type, dialect, nullable=bool(column.nullable), default=default
         )
@@ -167,10 +177,33 @@ def found_shape(name: str, connection: sa.Connection) -> Shape:
     return shape
 
 
+def without_additions(expected: Shape, found: Shape) -> Shape:
+    """What the database has, without what a later release's half before may add beside us."""
+    free = {name for name, words in found.columns.items() if name not in expected.columns and _is_free(words)}
+    columns = {name: words for name, words in found.columns.items() if name not in free}
+    columns |= {
+        name: wanted
+        for name, wanted in expected.columns.items()
+        if found.columns.get(name) == f"{wanted} {DEFAULT}"
+    }
+    nullable = {name for name in free if NOT_NULL not in found.columns[name]}
+    keys = {
+        key: name
+        for key, name in found.keys.items()
+        if key in expected.keys or (key.unique and nullable.isdisjoint(key.columns))
+    }
+    return replace(found, columns=columns, keys=keys)
+
+
+def _is_free(words: str) -> bool:
+    """Whether a row may be added without a value for this column."""
+    return NOT_NULL not in words or words.endswith(DEFAULT)
+
+
 def _found_columns(name: str, inspector: sa.Inspector) -> dict[str, str]:
     columns: dict[str, str] = {}
     for column in inspector.get_columns(name):
-        default = "" if column.get("default") is None and not column.get("identity") else "a default"
+        default = "" if column.get("default") is None and not column.get("identity") else DEFAULT
         columns[column["name"]] = _column(
             column["type"], inspector.dialect, nullable=column["nullable"], default=default
         )
@@ -178,7 +211,7 @@ def _found_columns(name: str, inspector: sa.Inspector) -> dict[str, str]:
 
 
 def _column(kind: sa.types.TypeEngine[Any], dialect: sa.Dialect, *, nullable: bool, default: str) -> str:
-    words = [kind.compile(dialect=dialect), "" if nullable else "NOT NULL", default]
+    words = [kind.compile(dialect=dialect), "" if nullable else NOT_NULL, default]
     return " ".join(word for word in words if word)
 
 

@@ -14,9 +14,9 @@ from tests.store.db.owners import import_tables
 
 from doonce.base.errors import Invalid, Unavailable
 from doonce.base.ids import new_token
-from doonce.db import durability, incarnation, maintenance, migrate, mysql_session
+from doonce.db import durability, incarnation, maintenance, migrate, mysql_session, postgresql
 from doonce.db.database import Database, open_database
-from doonce.db.durability import DispatchGate, Durability, DurabilitySettings
+from doonce.db.durability import DispatchGate, Durability, DurabilitySettings, may_write
 from doonce.db.incarnation import Declaration, Place
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sidefile import side_file
@@ -272,10 +272,51 @@ async def test_s1_a_role_that_does_not_wait_for_the_disk_is_refused_at_start(on_
     watched = Durability(on_postgresql)
     name = on_postgresql.url.rsplit("/", 1)[1]
     await run_sql(on_postgresql.url, f"ALTER DATABASE {name} SET synchronous_commit = off")
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="synchronous_commit is off") as refused:
         await watched.check()
+    assert "server's settings" in refused.value.hint
     assert not watched.gate.open
     assert "synchronous_commit is off" in watched.gate.reason
+    await run_sql(on_postgresql.url, f"ALTER DATABASE {name} RESET synchronous_commit")
+    await watched.check()
+    assert watched.gate.open
+
+
+async def test_a_user_of_postgresql_who_may_only_read_is_told_what_is_missing(
+    on_postgresql: Database,
+) -> None:
+    name = f"reader_{new_token()[:16]}"
+    reader = sa.make_url(on_postgresql.url).set(username=name, password="x")
+    await run_sql(
+        on_postgresql.url,
+        f"CREATE ROLE {name} LOGIN PASSWORD 'x'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}",
+    )
+    opened = open_database(reader.render_as_string(hide_password=False))
+    try:
+        await opened.read(incarnation.newest)
+        with pytest.raises(Unavailable, match="permission denied") as refused:
+            await opened.transact(may_write)
+        assert "GRANT" in refused.value.hint
+        await run_sql(on_postgresql.url, f"ALTER ROLE {name} SET default_transaction_read_only = on")
+        again = Durability(open_database(opened.url))
+        with pytest.raises(Unavailable, match="default_transaction_read_only is on"):
+            await again.check()
+    finally:
+        await opened.close()
+        await run_sql(on_postgresql.url, f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+async def test_a_server_that_is_too_old_is_refused_with_the_mend(
+    on_postgresql: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "SERVER_MIN", 99)
+    for refused in (
+        on_postgresql.transact(tick),
+        migrate.migrate(on_postgresql.url, install=INSTALL),
+    ):
+        with pytest.raises(Unavailable, match="too old") as caught:
+            await refused
+        assert "PostgreSQL 15" in caught.value.hint
 
 
 async def test_s1_settings_are_checked_for_each_new_connection(on_postgresql: Database) -> None:
@@ -519,6 +560,7 @@ async def test_a_user_who_may_only_read_is_told_what_is_missing(on_mariadb: Data
     opened = open_database(reader)
     try:
         for refused in (
+            opened.transact(may_write),
             opened.transact(ownership.install, "other", "sha256:1", "op_2"),
             migrate.migrate(reader, install=INSTALL),
         ):

@@ -16,7 +16,7 @@ from doonce.db import sqlite as sqlite_module
 from doonce.db.database import Database, RetrySettings, open_database
 from doonce.db.faults import CommitUnknown, Contended, OutOfSpace, SchemaFault
 from doonce.db.sidefile import open_side_file, remembered_time, side_file
-from doonce.db.sqlite import SqliteDriver, SqliteSettings, refuse_network_file_system
+from doonce.db.sqlite import SqliteDriver, SqliteSettings, refuse_unfit
 from doonce.db.transaction import Txn, clock, fetch, insert_many
 
 
@@ -205,12 +205,19 @@ async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None
 
 
 def test_s4_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_network_file_system(tmp_path / "x.db")
+    refuse_unfit(tmp_path / "x.db")
     mounts = f"/dev/sda1 / ext4 rw 0 0\nserver:/x {tmp_path} nfs4 rw 0 0\n"
     monkeypatch.setattr(sqlite_module.Path, "read_text", lambda self: mounts)
     with pytest.raises(SchemaFault):
-        refuse_network_file_system(tmp_path / "x.db")
-    refuse_network_file_system(Path("/elsewhere/x.db"))
+        refuse_unfit(tmp_path / "x.db")
+    refuse_unfit(Path("/elsewhere/x.db"))
+
+
+def test_a_library_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_module, "LIBRARY_MIN", (99, 0))
+    with pytest.raises(SchemaFault, match="too old") as refused:
+        refuse_unfit(tmp_path / "x.db")
+    assert "SQLite 3.35" in refused.value.hint
 
 
 def test_faults_are_sorted_by_what_they_prove() -> None:
@@ -220,6 +227,8 @@ def test_faults_are_sorted_by_what_they_prove() -> None:
     assert sort("SQLITE_FULL") is OutOfSpace
     assert sort("SQLITE_BUSY_SNAPSHOT") is Contended
     assert sort("SQLITE_ERROR", "no such table: work_item") is SchemaFault
+    assert sort("SQLITE_ERROR", "table job has no column named kind") is SchemaFault
+    assert sort("SQLITE_READONLY", "attempt to write a readonly database") is SchemaFault
     assert not issubclass(sort("SQLITE_IOERR_WRITE"), CommitUnknown)
 
 

@@ -149,6 +149,12 @@ FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
 -- application_name, for_ms
 
+-- durability.may_write
+UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
+SET now_us=doonce_clock.now_us
+WHERE doonce_clock.id = ?;
+-- 1
+
 -- durability.settings
 SHOW SESSION VARIABLES
 WHERE variable_name IN ('version', 'autocommit', 'tx_isolation', 'transaction_isolation', 'time_zone', 'read_only', 'super_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_rollback_on_timeout', 'log_bin', 'sync_binlog', 'wsrep_on', 'max_allowed_packet', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled');
@@ -1205,6 +1211,11 @@ SET sealed=?, key_id=?
 WHERE webhook_secret.id = ? AND webhook_secret.key_id = ? AND webhook_secret.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
+-- schema.compatible_from
+SELECT doonce_schema.compatible_from
+FROM doonce_schema FORCE INDEX (`PRIMARY`);
+-- no parameters
+
 -- tidb.cluster
 SELECT variable_value
 FROM mysql.tidb
@@ -1406,6 +1417,14 @@ SELECT work_item.id, work_item.family, work_item.org, work_item.installation, wo
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id;
 -- ids (rows as JSON)
+
+-- work.recent_claimers
+SELECT work_claimer.owner, max(work_claimer.claimed_at) AS claimed_at
+FROM work_claimer FORCE INDEX (`PRIMARY`)
+WHERE work_claimer.claimed_at > ?
+GROUP BY work_claimer.owner
+ORDER BY work_claimer.owner;
+-- after_us
 
 -- work.renew
 UPDATE JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]', until_us BIGINT PATH '$[1]' )) AS leases STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id)

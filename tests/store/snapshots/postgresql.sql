@@ -159,8 +159,14 @@ FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = $1::VARCHAR COLLATE "C" AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - $2::BIGINT * interval '1 millisecond';
 -- application_name, for_ms
 
+-- durability.may_write
+UPDATE doonce_clock
+SET now_us=doonce_clock.now_us
+WHERE doonce_clock.id = $1::BIGINT;
+-- 1
+
 -- durability.settings
-SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names;
+SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names, current_setting('transaction_read_only') AS transaction_read_only;
 -- no parameters
 
 -- effects.attempts_by_id
@@ -1297,6 +1303,11 @@ SET sealed=$1::BYTEA, key_id=$2::VARCHAR COLLATE "C"
 WHERE webhook_secret.id = $3::VARCHAR COLLATE "C" AND webhook_secret.key_id = $4::VARCHAR COLLATE "C" AND webhook_secret.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
+-- schema.compatible_from
+SELECT doonce_schema.compatible_from
+FROM doonce_schema;
+-- no parameters
+
 -- tidb.cluster
 SELECT variable_value
 FROM mysql.tidb
@@ -1511,6 +1522,14 @@ FROM work_item
 WHERE work_item.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
+
+-- work.recent_claimers
+SELECT work_claimer.owner, max(work_claimer.claimed_at) AS claimed_at
+FROM work_claimer
+WHERE work_claimer.claimed_at > $1::BIGINT
+GROUP BY work_claimer.owner
+ORDER BY work_claimer.owner;
+-- after_us
 
 -- work.renew
 UPDATE work_item

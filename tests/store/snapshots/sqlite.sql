@@ -167,6 +167,12 @@ FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
 -- application_name, for_ms
 
+-- durability.may_write
+UPDATE doonce_clock
+SET now_us=doonce_clock.now_us
+WHERE doonce_clock.id = ?;
+-- 1
+
 -- durability.settings
 SELECT journal_mode, synchronous
 FROM pragma_journal_mode
@@ -1379,6 +1385,11 @@ SET sealed=?, key_id=?
 WHERE webhook_secret.id = ? AND webhook_secret.key_id = ? AND webhook_secret.sealed IS NOT NULL;
 -- new_sealed, new_key, the_name, the_key
 
+-- schema.compatible_from
+SELECT doonce_schema.compatible_from
+FROM doonce_schema;
+-- no parameters
+
 -- tidb.cluster
 SELECT variable_value
 FROM mysql.tidb
@@ -1602,6 +1613,14 @@ WHERE work_item.id IN (SELECT ids.id
 FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
+
+-- work.recent_claimers
+SELECT work_claimer.owner, max(work_claimer.claimed_at) AS claimed_at
+FROM work_claimer
+WHERE work_claimer.claimed_at > ?
+GROUP BY work_claimer.owner
+ORDER BY work_claimer.owner;
+-- after_us
 
 -- work.renew
 UPDATE work_item

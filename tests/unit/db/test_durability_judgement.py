@@ -13,6 +13,7 @@ SOUND = {
     "full_page_writes": "on",
     "synchronous_commit": "on",
     "synchronous_standby_names": "",
+    "transaction_read_only": "off",
 }
 
 
@@ -30,6 +31,11 @@ def test_s1_sound_settings_have_no_fault() -> None:
 def test_s1_what_must_be_on_is_named_when_off(setting: str) -> None:
     (fault,) = judged(False, **{setting: "off"})
     assert setting in fault
+
+
+def test_a_user_whose_transactions_only_read_is_a_fault() -> None:
+    (fault,) = judged(transaction_read_only="on")
+    assert "default_transaction_read_only" in fault
 
 
 @pytest.mark.parametrize("value", ["off", "local", "remote_write", "unheard_of"])

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from doonce.app.operate.gap_model import GapView
 from doonce.app.operate.model import Moment, Pruned, Status, Timeline, when
+from doonce.work.claimers import KNOWS
 
 PIPED_COLUMNS: Final = 200
 """Where nobody's terminal says how wide it is, an id is never cut."""
@@ -172,7 +173,7 @@ def print_facts(out: Console, facts: dict[str, str]) -> None:
 
 def _short(who: str) -> str:
     """A process is told from another by its last digits; people and deployments have names."""
-    return f"by …{who[-6:]}" if who.startswith("prc_") else f"by {who}"
+    return f"by …{who.partition(KNOWS)[0][-6:]}" if who.startswith("prc_") else f"by {who}"
 
 
 def _coloured(text: str) -> str:

@@ -70,17 +70,39 @@ def _announce(address: str) -> None:
     sys.stdout.flush()
 
 
-def migrate(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
-    """Bring the database's schema up to this release. Safe to run twice, and beside a running older release."""
+def migrate(
+    *,
+    deployment: Deployment = HERE,
+    after: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> None:
+    """Bring the database's schema up to this release. Safe to run twice, and beside processes of the release before.
+
+    Parameters
+    ----------
+    after
+        No process of an older release is left: take away what only they needed, too. Refused while one is seen at work.
+    """
     settings = deployment.settings()
     if not json:
         sys.stderr.write(f"migrating {safe_url(settings.database)} …\n")
-    report = asyncio.run(migrate_database(settings))
+    report = asyncio.run(migrate_database(settings, after=after))
     if json:
-        print_json({"database": safe_url(settings.database), "before": report.before, "after": report.after})
-    else:
-        done = f"applied {', '.join(report.applied)}" if report.applied else "nothing to do"
-        sys.stdout.write(f"{done}; the schema is {report.after}\n")
+        print_json(
+            {
+                "database": safe_url(settings.database),
+                "before": report.before,
+                "after": report.after,
+                "open": report.open,
+            }
+        )
+        return
+    done = f"applied {', '.join(report.applied)}" if report.applied else "nothing to do"
+    sys.stdout.write(f"{done}; the schema is {report.after}\n")
+    if report.open:
+        sys.stdout.write(
+            f"{', '.join(report.open)} wait until no process of an older release runs: `doonce migrate --after`\n"
+        )
 
 
 def demo(*, keep: Annotated[bool, Parameter(negative="")] = False) -> None:
