@@ -318,7 +318,7 @@ class Worker(Generic[Unit]):
             units = await self._database.transact(self._work.claim, self._work.prepare(request))
         except (DoonceError, DatabaseFault) as error:
             log.warning("claiming failed", family=self._work.family, error=str(error))
-            await asyncio.sleep(self._settings.poll_seconds)
+            await asyncio.sleep(self._settings.poll_seconds * random.uniform(0.5, 1.5))  # noqa: S311 (no herd)
             return free
         scopes = [self._work.claim_of(unit).item.scope for unit in units]
         self._room_wanted = room_wanted(request.room, scopes, self._quarter)
