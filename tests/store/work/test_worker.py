@@ -1,15 +1,17 @@
 """The claimer's loop: whatever the database refuses, it looks again; only an order ends it."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
-from tests.store.work.kernel import EFFECT, HERE, SCOPE, Kernel
+from tests.store.work.kernel import EFFECT, HERE, SCOPE, Kernel, Places
 
 from doonce.app.metrics import Metrics
 from doonce.base.errors import Unavailable
+from doonce.db.database import open_database
 from doonce.db.transaction import Txn
-from doonce.work.model import Claimed, Event, Scope, Settlement
+from doonce.work.model import Claimed, Event, Scope, Settled, Settlement, State
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
 from doonce.work.store import ClaimRequest, claim
 
@@ -80,3 +82,45 @@ async def test_a_worker_keeps_its_floors_from_claim_to_claim(kernel: Kernel) -> 
 
 async def all_scopes() -> Sequence[Scope]:
     return [SCOPE]
+
+
+async def test_a_worker_whose_loop_stands_still_loses_its_lease_and_is_told_so(server_places: Places) -> None:
+    """Nobody renews for it meanwhile, though its process and its threads live."""
+    blocked, go_on = threading.Event(), threading.Event()
+    settled: list[Settled] = []
+
+    async def works(url: str) -> None:
+        database = open_database(url)
+
+        async def run(claimed: Claimed) -> None:
+            blocked.set()
+            assert go_on.wait(60)  # of the thread, so the loop stands still
+            settled.append(await worker.settlements.submit(Settlement(claimed, Event.SUCCEED)))
+            worker.begin_drain()
+
+        worker: Worker[Claimed] = Worker(
+            database,
+            FamilyWork(EFFECT, lambda request: request, claim, lambda claimed: claimed, run),
+            Identity(HERE, "prc_blocked"),
+            all_scopes,
+            WorkerSettings(lease_us=300_000, poll_seconds=0.01),
+            Metrics(),
+            ProcessGate(),
+        )
+        await worker.run()
+        await database.close()
+
+    async with server_places.kernel() as kernel:
+        await kernel.insert(kernel.new("one"))
+        thread = threading.Thread(target=lambda: asyncio.run(works(kernel.url)), daemon=True)
+        thread.start()
+        assert await asyncio.to_thread(blocked.wait, 30)
+        async with asyncio.timeout(30):
+            while not (taken := await kernel.claim(owner="prc_other")):
+                await asyncio.sleep(0.02)
+        go_on.set()
+        await asyncio.to_thread(thread.join, 30)
+        assert settled == [Settled.STALE]
+        item = await kernel.item("one")
+        assert (item.state, item.lease_token, item.expiries) == (State.PROCESSING, taken[0].token, 1)
+        assert await kernel.settle(taken[0], Event.SUCCEED) is Settled.DONE
