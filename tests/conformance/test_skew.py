@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,15 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 COMMANDS = 24
 WORK_SECONDS = 8.0
 """How long workers that disagree about the host's clock are watched, unless they are done before."""
+
+
+@pytest.fixture
+def own_forks() -> Iterator[None]:
+    """The process that others are forked from is one for each interpreter: here it needs the library, else not."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]  # nothing public ends it
+    server._stop()
+    yield
+    server._stop()
 
 
 @pytest.mark.parametrize(
@@ -49,6 +60,7 @@ def test_c1_on_sqlite_what_needs_a_common_time_is_listed_and_all_else_passes(tmp
     assert all("the time is the host's" in reason for reason in left.values())
 
 
+@pytest.mark.usefixtures("own_forks")
 async def test_each_worker_has_the_clock_that_it_was_given(tmp_path: Path) -> None:
     """SQLite's own time follows the host's, so a claim tells what its process believed."""
     for number, skew in enumerate(one for one in SKEWS if one.ahead_seconds > 0):
@@ -73,6 +85,7 @@ async def states(stage: Stage, tenant: Tenant, commands: list[str]) -> dict[str,
     return {command: (await operator.command(command)).state.value for command in commands}
 
 
+@pytest.mark.usefixtures("own_forks")
 async def test_c1_on_sqlite_nothing_is_sent_twice_and_nothing_is_lost(tmp_path: Path) -> None:
     with processes(SKEWS) as forks:
         async with (
