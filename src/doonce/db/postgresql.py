@@ -13,7 +13,7 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from doonce.db.faults import CommitUnknown, Disconnected, RolledBack, SchemaFault, silence
+from doonce.db.faults import CommitUnknown, DatabaseFault, Disconnected, RolledBack, SchemaFault, silence
 from doonce.db.postgresql_faults import classify
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
@@ -325,8 +325,13 @@ class PostgresqlDriver:
                 wake(str(topic))
 
         if self._listener is None or self._listener.is_closed():
-            self._listener = await self._connect()
-            await self._listener.add_listener(CHANNEL, heard)
+            listener = await self._connect()
+            try:
+                await self._ask(listener.add_listener(CHANNEL, heard))
+            except DatabaseFault:
+                listener.terminate()
+                raise
+            self._listener = listener
 
     async def close(self) -> None:
         """Close idle connections; those in use close when their transaction ends."""

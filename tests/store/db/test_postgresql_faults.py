@@ -1,6 +1,7 @@
 """T6 and the sorting of PostgreSQL's faults: which prove a rollback, which prove nothing, which are the data's."""
 
 import asyncio
+from typing import Any
 
 import asyncpg
 import pytest
@@ -10,7 +11,7 @@ from tests.store.db.test_transact import Observed
 
 from doonce.base.errors import Exhausted, Unavailable
 from doonce.db.database import RetrySettings, open_database
-from doonce.db.faults import CommitUnknown, Contended, RefusedData, RolledBack
+from doonce.db.faults import CommitUnknown, Contended, Disconnected, RefusedData, RolledBack
 from doonce.db.postgresql import PostgresqlDriver, PostgresqlSettings
 from doonce.db.transaction import Txn, fetch, insert_many, lock_exclusive, lock_shared
 
@@ -310,3 +311,21 @@ async def test_an_unreachable_database_is_said_to_be_without_its_password(url: s
     with pytest.raises(Unavailable):
         await lost.read(read)
     await lost.close()
+
+
+async def test_a_connection_that_is_lost_before_it_listens_is_an_outage_and_not_the_end(
+    postgresql: NoteDatabase,
+) -> None:
+    driver = postgresql.database.driver
+    assert isinstance(driver, PostgresqlDriver)
+
+    async def lose(connection: Any) -> None:
+        other = await asyncpg.connect(postgresql.url)
+        await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+        await other.close()
+
+    driver.admit = lose
+    with pytest.raises(Disconnected):
+        await postgresql.database.listen()
+    driver.admit = None
+    await postgresql.database.listen()
