@@ -26,7 +26,7 @@ def open_from(settings: Settings) -> Database:
         sqlite=settings.sqlite,
         mysql=settings.mysql,
     )
-    database.points = Points(settings.armed_point())
+    database.points = Points(settings.armed_point(), rest=database.rest)
     return database
 
 

@@ -222,6 +222,14 @@ class Database:
         jitter = random.random()  # noqa: S311 (spreads retries; not a secret)
         await asyncio.sleep(self.settings.pause_ms(tries, jitter) / 1000)
 
+    def rest(self) -> None:
+        """Wait, on the loop's thread, until no other thread of this process is in a transaction.
+
+        Who is stopped inside one on SQLite holds the file. True, but not what a stop at a named point is about.
+        """
+        if isinstance(self.driver, SqliteDriver):
+            self.driver.rest()
+
     async def listen(self) -> None:
         """Hear other processes' wake-ups where the engine can carry them."""
         await self.driver.listen(self.wakeups.wake)

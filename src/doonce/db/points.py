@@ -33,11 +33,20 @@ class ArmedPoint:
 
 
 class Points:
-    """Reaches named points; does nothing unless one is armed or watched."""
+    """Reaches named points; does nothing unless one is armed or watched.
 
-    def __init__(self, armed: ArmedPoint | None = None, watch: Callable[[str], None] | None = None) -> None:
+    `rest` is called before a stop, and returns when this process holds no lock that everybody else would wait for.
+    """
+
+    def __init__(
+        self,
+        armed: ArmedPoint | None = None,
+        watch: Callable[[str], None] | None = None,
+        rest: Callable[[], None] = lambda: None,
+    ) -> None:
         self._armed = armed
         self._watch = watch
+        self._rest = rest
         self._visits = 0
 
     def reach(self, name: str) -> None:
@@ -49,6 +58,8 @@ class Points:
             return
         self._visits += 1
         if self._visits == armed.hit:
+            if armed.action is PointAction.STOP:
+                self._rest()
             if armed.flag is not None:
                 armed.flag.write_text(name)
             os.kill(os.getpid(), signal.SIGKILL if armed.action is PointAction.KILL else signal.SIGSTOP)

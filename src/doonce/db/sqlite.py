@@ -54,6 +54,8 @@ CLOCK_AS_STORED = "SELECT now_us FROM doonce_clock WHERE id = 1"
 READ_CLOCK = "SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1"
 LIBRARY_MIN = (3, 35)
 """The first one with RETURNING."""
+LOOKS_AT_REST = 5
+"""A job is in no queue and under no lock for a moment while it is begun: so it is looked more than once."""
 WRONG_SCHEMA = ("no such", "has no column")
 """Words of errors of a file whose tables are not what a statement expects."""
 DRIVER_ERRORS = (sqlite3.Error, ValueError, OverflowError)
@@ -107,6 +109,23 @@ class SqliteDriver:
         future: asyncio.Future[T] = loop.create_future()
         self._jobs.put((factory, future, loop))
         return await future
+
+    def rest(self) -> None:
+        """Wait until the writer is in no transaction and has none to begin; called by it, do not wait."""
+        if threading.current_thread() is self._writer:
+            return
+        side = open_side_file(self.path)
+        rested = 0
+        while rested < LOOKS_AT_REST:
+            try:
+                fcntl.flock(side, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                rested = 0
+            else:
+                fcntl.flock(side, fcntl.LOCK_UN)
+                rested = rested + 1 if self._jobs.empty() else 0
+            time.sleep(0.001)
+        os.close(side)
 
     def _start_writer(self) -> None:
         if self._closed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import os
 import threading
@@ -15,7 +14,6 @@ from tests.process.effects.settings import Armed
 
 from doonce.db.database import Database
 from doonce.db.points import ArmedPoint, PointAction, Points
-from doonce.db.sidefile import open_side_file
 from doonce.db.sqlite import SqliteDriver
 
 CLAIMS = frozenset(
@@ -82,8 +80,7 @@ class TestPoints(Points):
             return
         driver = database.driver if isinstance(database.driver, SqliteDriver) else None
         if thread is threading.main_thread():
-            if driver is not None:
-                _let_the_writer_rest(driver)  # nothing new is begun meanwhile: the loop waits here
+            database.rest()  # nothing new is begun meanwhile: the loop waits here
         elif driver is None or thread is not driver._writer:
             while database._running:
                 time.sleep(0.001)
@@ -101,18 +98,3 @@ class TestPoints(Points):
 def _armed(point: Armed) -> ArmedPoint:
     flag = None if point.flag is None else Path(point.flag)
     return ArmedPoint(point.name, PointAction(point.action), point.hit, flag)
-
-
-def _let_the_writer_rest(driver: SqliteDriver) -> None:
-    side = open_side_file(driver.path)
-    rested = 0
-    while rested < 5:
-        try:
-            fcntl.flock(side, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            rested = 0
-        else:
-            fcntl.flock(side, fcntl.LOCK_UN)
-            rested = rested + 1 if driver._jobs.empty() else 0
-        time.sleep(0.001)
-    os.close(side)

@@ -5,6 +5,7 @@ import fcntl
 import os
 import sqlite3
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,28 @@ def test_a_url_that_cannot_be_served_is_refused_with_what_to_use(url: str) -> No
 
 def test_the_side_file_is_beside_the_database(tmp_path: Path) -> None:
     assert side_file(tmp_path / "x.db") == tmp_path / "x.db-doonce"
+
+
+async def test_at_rest_means_that_the_writer_has_left_its_transaction(sqlite: NoteDatabase) -> None:
+    """Or who is stopped at a named point would hold the file against everybody."""
+    database = sqlite.database
+    inside, leave = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def stays() -> Txn[None]:
+        yield from clock()
+        inside.set()
+        assert leave.wait(30)
+        order.append("left")
+
+    def rests() -> None:
+        database.rest()
+        order.append("rested")
+
+    writing = asyncio.create_task(database.transact(stays))
+    assert await asyncio.to_thread(inside.wait, 30)
+    resting = asyncio.create_task(asyncio.to_thread(rests))
+    await asyncio.sleep(0.05)
+    leave.set()
+    await asyncio.gather(writing, resting)
+    assert order == ["left", "rested"]
