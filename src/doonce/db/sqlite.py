@@ -19,7 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
@@ -54,10 +54,10 @@ CLOCK_AS_STORED = "SELECT now_us FROM doonce_clock WHERE id = 1"
 READ_CLOCK = "SELECT max(now_us, doonce_host_us()) FROM doonce_clock WHERE id = 1"
 LIBRARY_MIN = (3, 35)
 """The first one with RETURNING."""
-LOOKS_AT_REST = 5
-"""A job is in no queue and under no lock for a moment while it is begun: so it is looked more than once."""
+REST_SECONDS = 30.0
 WRONG_SCHEMA = ("no such", "has no column")
 """Words of errors of a file whose tables are not what a statement expects."""
+_Job: TypeAlias = tuple[Callable[[], Txn[Any]], asyncio.Future[Any], Any]
 DRIVER_ERRORS = (sqlite3.Error, ValueError, OverflowError)
 ROWS_A_STATEMENT = (64, 16, 4, 1)
 """Sizes of inserts, each a text that is prepared once; the widest table has some 30 columns, of 32,766 parameters."""
@@ -89,9 +89,7 @@ class SqliteDriver:
         self.path = path
         self.settings = settings
         self._host_us = host_us
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Txn[Any]], asyncio.Future[Any], Any] | None] = (
-            queue.SimpleQueue()
-        )
+        self._jobs: queue.SimpleQueue[_Job | threading.Event | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._opening = threading.Lock()
         self._readers = ThreadPoolExecutor(settings.readers, thread_name_prefix="doonce-sqlite-read")
@@ -111,21 +109,12 @@ class SqliteDriver:
         return await future
 
     def rest(self) -> None:
-        """Wait until the writer is in no transaction and has none to begin; called by it, do not wait."""
-        if threading.current_thread() is self._writer:
+        """Wait, at most `REST_SECONDS`, until the writer has done all that it was asked; the writer itself does not."""
+        if self._writer is None or threading.current_thread() is self._writer:
             return
-        side = open_side_file(self.path)
-        rested = 0
-        while rested < LOOKS_AT_REST:
-            try:
-                fcntl.flock(side, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                rested = 0
-            else:
-                fcntl.flock(side, fcntl.LOCK_UN)
-                rested = rested + 1 if self._jobs.empty() else 0
-            time.sleep(0.001)
-        os.close(side)
+        rested = threading.Event()
+        self._jobs.put(rested)
+        rested.wait(REST_SECONDS)
 
     def _start_writer(self) -> None:
         if self._closed:
@@ -142,6 +131,9 @@ class SqliteDriver:
         connection: sqlite3.Connection | None = None
         side: int | None = None
         while (job := self._jobs.get()) is not None:
+            if isinstance(job, threading.Event):  # who waits for it knows that all before it is done
+                job.set()
+                continue
             factory, future, loop = job
             try:
                 side = open_side_file(self.path) if side is None else side
