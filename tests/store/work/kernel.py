@@ -58,6 +58,11 @@ class HostClock:
         return self.now_us
 
 
+def cost_of(call: Any, value: Any) -> str:
+    """What a call costs whatever the machine: which kind it is, and how many rows it brought."""
+    return f"{type(call).__name__} {len(value) if isinstance(value, list) else ''}"
+
+
 class Kernel:
     """The kernel's transactions on one database, with the arguments that tests rarely care about filled in."""
 
@@ -131,6 +136,27 @@ class Kernel:
 
     async def cancel(self, *names: str) -> dict[str, Cancelled]:
         return await self.database.transact(cancel_items, [f"wrk_{name}" for name in names])
+
+    def watch(self, described: Callable[[Any, Any], str] = cost_of) -> list[str]:
+        """All that every later transaction asks for, in the order of the answers; it grows by itself."""
+        seen: list[str] = []
+        run = self.database.driver.run
+
+        async def watching(factory: Callable[[], Any], *, readonly: bool) -> Any:
+            def watched() -> Any:
+                transaction, value = factory(), None
+                while True:
+                    try:
+                        call = transaction.send(value)
+                    except StopIteration as stop:
+                        return stop.value
+                    value = yield call
+                    seen.append(described(call, value))
+
+            return await run(watched, readonly=readonly)
+
+        self.database.driver.run = watching  # type: ignore[method-assign]
+        return seen
 
     async def sweep(self) -> None:
         after = ""

@@ -86,24 +86,7 @@ async def test_oldest_first_within_a_share_and_a_rerun_takes_nothing_more(kernel
 
 def statements_of(kernel: Kernel) -> list[str]:
     """The names of the statements that every later transaction carries out."""
-    names: list[str] = []
-    run = kernel.database.driver.run
-
-    async def counting(factory: Callable[[], Any], *, readonly: bool) -> Any:
-        def counted() -> Any:
-            transaction, value = factory(), None
-            while True:
-                try:
-                    call = transaction.send(value)
-                except StopIteration as stop:
-                    return stop.value
-                names.append(name_of_call(call))
-                value = yield call
-
-        return await run(counted, readonly=readonly)
-
-    kernel.database.driver.run = counting  # type: ignore[method-assign]
-    return names
+    return kernel.watch(lambda call, _: name_of_call(call))
 
 
 def name_of_call(call: Call) -> str:

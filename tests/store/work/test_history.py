@@ -218,21 +218,7 @@ async def test_t5_an_insert_that_is_run_again_finds_its_item_in_history(kernel: 
 
 async def test_a_claim_costs_the_same_with_history_and_with_ended_work_beside_it(kernel: Kernel) -> None:
     """Statements and rows, not milliseconds; the plans are in test_plans."""
-    calls: list[str] = []
-    run = kernel.database.driver.run
-
-    async def counting(factory: Any, *, readonly: bool) -> Any:
-        def counted() -> Any:
-            transaction, value = factory(), None
-            while True:
-                try:
-                    call = transaction.send(value)
-                except StopIteration as stop:
-                    return stop.value
-                value = yield call
-                calls.append(f"{type(call).__name__} {len(value) if isinstance(value, list) else ''}")
-
-        return await run(counted, readonly=readonly)
+    calls = kernel.watch()
 
     async def cost() -> list[str]:
         await kernel.insert(*[new(kernel, f"{len(calls)}_{number}") for number in range(3)])
@@ -243,7 +229,6 @@ async def test_a_claim_costs_the_same_with_history_and_with_ended_work_beside_it
             await kernel.settle(claimed, Event.SUCCEED)
         return alone
 
-    kernel.database.driver.run = counting  # type: ignore[method-assign]
     await cost()
     first = await cost()
     for part in range(2):

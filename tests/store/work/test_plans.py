@@ -200,23 +200,7 @@ async def test_plans_on_sqlite(sqlite_places: Places) -> None:
 async def test_the_claims_cost_does_not_grow_with_what_waits(kernel: Kernel) -> None:
     """Statements, not milliseconds: the same number of them and the same rows, with a backlog and without."""
     assert work_item.name in BIG
-    calls: list[str] = []
-    run = kernel.database.driver.run
-
-    async def counting(factory: Any, *, readonly: bool) -> Any:
-        def counted() -> Any:
-            transaction, value = factory(), None
-            while True:
-                try:
-                    call = transaction.send(value)
-                except StopIteration as stop:
-                    return stop.value
-                value = yield call
-                calls.append(f"{type(call).__name__} {len(value) if isinstance(value, list) else ''}")
-
-        return await run(counted, readonly=readonly)
-
-    kernel.database.driver.run = counting  # type: ignore[method-assign]
+    calls = kernel.watch()
     await kernel.insert(*[kernel.new() for _ in range(5)])
     await kernel.claim(2)
     calls.clear()
