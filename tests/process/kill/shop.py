@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -159,7 +160,7 @@ class Sender:
 
 
 @dataclass(slots=True)
-class Receivers:
+class Receivers(ABC):
     """A prepared database, and the processes on it, which receive."""
 
     url: str
@@ -168,9 +169,9 @@ class Receivers:
     journal: Journal
     processes: list[Process] = field(default_factory=list)
 
+    @abstractmethod
     def settings(self, **changes: Any) -> WorkerSettings:
         """Of one of the processes."""
-        raise NotImplementedError
 
     def spawn(self) -> Process:
         """A process that waits for its settings."""
