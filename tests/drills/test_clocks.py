@@ -18,6 +18,7 @@ from tests.drills.drill import drilling
 from tests.drills.mariadb import mariadb
 from tests.drills.postgresql import postgres
 from tests.drills.stands import JumpingClock, PromotedStandby
+from tests.e2e.test_serve import service
 from tests.process.effects.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
@@ -66,6 +67,34 @@ def test_c1_a_jump_of_the_servers_clock_stops_claims_for_the_hold_and_no_longer(
         until(lambda: running.get("/readyz")[1]["ready"], "a ready service")
         everything = [*before, *in_flight, *after]
         assert drill.sent(everything) == [1] * len(everything)
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mariadb"])
+def test_c1_a_clock_that_was_set_back_while_nobody_ran_is_refused_at_the_start(
+    simulator: Simulator, tmp_path: Path, engine: str
+) -> None:
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_folder())
+        stand = JumpingClock(stack.enter_context(SERVERS[engine](folder / "server", "+2h")))
+        drill = stack.enter_context(drilling(stand, simulator, tmp_path, settings=SETTINGS))
+        before = drill.accept(2)
+        with drill.serving():
+            drill.wait_sent(before)
+        stand.jump("+0")
+        after = drill.accept(2)
+        with service(tmp_path, "serve", "--port", "0") as refused:
+            assert refused.stopped() != 0
+            told = refused.log.read_text()
+        assert "the database's clock says" in told
+        assert "doonce declare clock" in told
+        assert "Traceback" not in told
+        assert "the database's clock says" in drill.ask("status")["dispatch"]
+        assert drill.sent(after) == [0, 0]
+        assert drill.ask("declare", "clock", "--reason", "it was ahead")["declared"] == "clock"
+        assert drill.ask("status")["dispatch"] == "open"
+        with drill.serving():
+            drill.wait_sent(after)
+        assert drill.sent([*before, *after]) == [1] * 4
 
 
 def test_c1_a_successor_with_another_clock_is_a_jump_as_well(simulator: Simulator, tmp_path: Path) -> None:

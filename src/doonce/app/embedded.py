@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NewType, TypeVar
@@ -29,7 +27,9 @@ from doonce.app.operate.gap_model import GapView
 from doonce.app.operate.gaps import Reconcile
 from doonce.app.operate.model import CommandView, Decision, Pruned, Timeline
 from doonce.app.operate.service import Operator
+from doonce.app.payloads import payload_bytes
 from doonce.app.proof import migrate_if_allowed, prove
+from doonce.app.web.readiness import Readiness
 from doonce.base import json
 from doonce.base.digests import digest_bytes
 from doonce.base.errors import Conflict, Internal, Invalid
@@ -86,6 +86,8 @@ class Doonce:
         self._settings = settings_from({"database": database, **settings})
         self._migrate = migrate
         self._engine: Engine | None = None
+        self._readiness = Readiness()
+        self._watching: asyncio.Task[None] | None = None
         self._local = LocalHandlers()
         self._views: dict[str, BindingView] = {}
 
@@ -112,12 +114,14 @@ class Doonce:
         await migrate_if_allowed(self._settings, self._migrate)
         engine = open_engine(self._settings, self._local)
         try:
-            await prove(engine, self._settings)
+            watch = await prove(engine, self._settings)
             engine.start()
         except BaseException:
             await engine.stop()
             raise
-        self._engine = engine
+        self._engine, self._readiness = engine, Readiness()
+        self._readiness.clear("start")
+        self._watching = asyncio.create_task(watch.run(self._readiness), name="doonce watch")
         return self
 
     async def __aexit__(
@@ -127,6 +131,10 @@ class Doonce:
         _trace: TracebackType | None,
     ) -> None:
         engine, self._engine = self._engine, None
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
         if engine is not None:
             await engine.stop()
 
@@ -136,6 +144,20 @@ class Doonce:
         if self._engine is None:
             raise Conflict("doonce is not running", hint="use it inside `async with Doonce(…) as app:`")
         return self._engine
+
+    @property
+    def causes(self) -> dict[str, str]:
+        """Why this process may not be working, as `/readyz` of the service says it; empty while all is well.
+
+        For the application's own health check. Looked at every `durability.check_every_seconds`: `database` (not to be
+        had, or it may lose commits), `dispatch` (closed until `doonce declare`), `ownership`, `schema` (of a newer
+        release), `engine` (a part of doonce in this process ended: restart it; what was accepted is kept).
+        """
+        failed = self.engine.failed()
+        if failed is None and self._watching is not None and self._watching.done():
+            failed = self._watching.exception()
+        ended = {} if failed is None else {"engine": f"a part of this process ended: {type(failed).__name__}"}
+        return self._readiness.causes() | ended
 
     async def installation(
         self,
@@ -326,38 +348,6 @@ class Installation:
     def _key(self, local_key: str) -> str:
         scope = self.scope
         return handoff_key(scope.org, scope.installation, scope.capability, scope.binding_digest, local_key)
-
-
-def payload_bytes(payload: bytes | Mapping[str, JsonValue]) -> bytes:
-    """The payload's one strict JSON document. Raises `Invalid` for whatever would not arrive as it is here."""
-    if isinstance(payload, Mapping):
-        _check_exact(payload, "the payload")
-        payload = json.dumps(dict(payload))
-    elif not isinstance(payload, bytes):
-        raise Invalid("the payload must be bytes or a mapping", hint="encode a text to UTF-8 yourself")
-    json.loads(payload, bytes_max=LIMITS.payload_bytes_max)
-    return payload
-
-
-def _check_exact(value: object, place: str, depth: int = 0) -> None:
-    """Refuse floats that are not the decimal they print as: the provider would get another number (DESIGN rule 7)."""
-    if depth > LIMITS.json_depth_max:
-        raise Invalid(f"{place} is nested deeper than {LIMITS.json_depth_max}")
-    if isinstance(value, float) and (not math.isfinite(value) or Decimal(repr(value)) != Decimal(value)):
-        raise Invalid(
-            f"{place}: a float would change on its way",
-            hint='give the number as Decimal("…") or as an integer',
-        )
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            _check_exact(
-                inner,
-                f"{place}.{name}" if isinstance(name, str) and name.isidentifier() else place,
-                depth + 1,
-            )
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for position, inner in enumerate(value):
-            _check_exact(inner, f"{place}[{position}]", depth + 1)
 
 
 def _accepted(admission: WireAdmission) -> CommandId:

@@ -23,7 +23,8 @@ from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_token
 from doonce.db import migrate as migration
 from doonce.db import verify
-from doonce.db.durability import Durability, may_write
+from doonce.db.clock_mark import ClockMark
+from doonce.db.durability import Durability
 from doonce.db.faults import DatabaseFault
 from doonce.db.incarnation import Declaration
 from doonce.db.migrate import MigrationReport, migrate
@@ -100,17 +101,21 @@ async def prove_keys(engine: Engine, settings: Settings) -> None:
 class Watch:
     """Keeps the proof true, and readiness with it."""
 
-    def __init__(self, engine: Engine, durability: Durability) -> None:
+    def __init__(self, engine: Engine, durability: Durability, mark: ClockMark) -> None:
         self._engine = engine
         self._durability = durability
+        self._mark = mark
 
     async def look(self, readiness: Readiness) -> None:
         """Look once: is the database there, is it the one, may this release work on it, and whose are the families.
 
-        On a schema that was taken from under this release nothing more is claimed, for good.
+        On a schema that was taken from under this release nothing more is claimed, for good. Ends what frozen processes
+        hold, too, and notes the time. What cannot be reached closes nothing: no mark can commit there either.
         """
         try:
             await self._durability.check()
+            await self._durability.end_frozen()
+            await self._mark.keep()
             outgrown_by = await self._engine.database.read(migration.outgrown_by)
             owners = await self._engine.database.read(ownership.read_all)
         except (DoonceError, DatabaseFault) as error:
@@ -134,27 +139,36 @@ class Watch:
             readiness.clear("ownership")
 
     async def run(self, readiness: Readiness) -> None:
-        """Look for ever."""
+        """Look for ever, and log each change of what is lacking."""
+        told = readiness.causes()
         while True:
             await self.look(readiness)
+            causes = readiness.causes()
+            if causes.keys() != told.keys():
+                if causes:
+                    log.warning("not ready", **causes)
+                else:
+                    log.info("ready again")
+            told = causes
             await asyncio.sleep(self._durability.settings.check_every_seconds)
 
 
 async def prove(engine: Engine, settings: Settings) -> Watch:
-    """Prove the schema, the durability and the incarnation, before anything is claimed.
+    """Prove the schema, the durability, the clock and the incarnation, before anything is claimed.
 
-    Raises `Unavailable` for the first two, and for secrets that could not be opened. A doubtful incarnation closes the
-    engine's dispatch, and is logged.
+    Raises `Unavailable` for the first three, and for secrets that could not be opened. A doubtful incarnation closes
+    the engine's dispatch, and is logged.
     """
     await prove_schema(engine.database.url)
     await prove_keys(engine, settings)
     durability = Durability(engine.database, settings.durability)
     await durability.check()
-    await engine.database.transact(may_write)
+    mark = ClockMark(engine.database)
+    await mark.prove()
     engine.gate = durability.gate
     if not durability.gate.open:
         log.warning("dispatch is closed", reason=durability.gate.reason)
-    return Watch(engine, durability)
+    return Watch(engine, durability, mark)
 
 
 async def look_at_dispatch(engine: Engine, settings: Settings) -> None:
@@ -163,6 +177,9 @@ async def look_at_dispatch(engine: Engine, settings: Settings) -> None:
     engine.gate = durability.gate
     with contextlib.suppress(Unavailable):  # the gate has the reason
         await durability.check()
+    doubt = await ClockMark(engine.database).doubt()
+    if doubt and durability.gate.open:
+        durability.gate.set(doubt)
 
 
 async def declare_incarnation(

@@ -14,18 +14,17 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from doonce.base.errors import DoonceError, Unavailable
+from doonce.base.errors import Conflict, Unavailable
 from doonce.base.ids import new_token
 from doonce.base.limits import LIMITS, check_text
 from doonce.db import galera, incarnation, sidefile
 from doonce.db.database import Database
-from doonce.db.faults import DatabaseFault, Disconnected
+from doonce.db.faults import Disconnected
 from doonce.db.incarnation import Declaration, Incarnation, NewIncarnation, Place
 from doonce.db.mysql import MysqlDriver, PooledConnection
 from doonce.db.mysql_server import VARIABLES, VARIABLES_OF_TIDB, judge_durability
 from doonce.db.postgresql import PostgresqlDriver
 from doonce.db.schema import COUNT, IDENTITY
-from doonce.db.schema import clock as clock_table
 from doonce.db.sqlite import SqliteDriver
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Fetch, Row, Txn, fetch
@@ -79,15 +78,6 @@ def _end_frozen(_: Dialect) -> sa.Select[Any]:
 SETTINGS = Statement("durability.settings", _settings)
 END_FROZEN = Statement("durability.end_frozen", _end_frozen)
 """PostgreSQL only."""
-MAY_WRITE = Statement(
-    "durability.may_write",
-    lambda dialect: sa.update(clock_table).where(clock_table.c.id == 1).values(now_us=clock_table.c.now_us),
-)
-
-
-def may_write() -> Txn[None]:
-    """Write what is there already: a user who may only read is refused here, at start, and not at his first work."""
-    yield from fetch(MAY_WRITE)
 
 
 def judge_settings(dialect: DialectName, rows: Sequence[Row], *, replicated: bool) -> list[str]:
@@ -179,17 +169,6 @@ class Durability:
             self._pinned = await self._database.transact(incarnation.follow, dialect, new_token())
         self.gate.set(self._doubt(examined.place, self._pinned or examined.pinned))
 
-    async def watch(self) -> None:
-        """Check for ever, and end what frozen processes hold.
-
-        A database that cannot be reached closes nothing: no mark can commit in it either.
-        """
-        while True:
-            await asyncio.sleep(self.settings.check_every_seconds)
-            with contextlib.suppress(DoonceError, DatabaseFault):
-                await self.check()
-                await self.end_frozen()
-
     async def end_frozen(self) -> int:
         """End the transactions of processes that stand still with a statement prepared and not executed; how many.
 
@@ -208,13 +187,16 @@ class Durability:
     async def declare(self, declaration: Declaration, operator: str, reason: str) -> Incarnation:
         """Accept what the database is now, on an operator's word, and open the gate.
 
-        Lossy: whatever was accepted before and has not ended starts as unknown (`incarnation.last_lossy`). Raises
-        `Unavailable` as `check` does, and `Invalid` for an empty operator or reason.
+        Lossy: whatever was accepted before and has not ended starts as unknown (`incarnation.last_lossy`). Clock: the
+        database stays the one that it was, and its clock is believed as it is. Raises `Unavailable` as `check` does,
+        `Conflict` for a clock while something else is in doubt, and `Invalid` for an empty operator or reason.
         """
         check_text("operator", operator, LIMITS.name_bytes_max)
         check_text("reason", reason, LIMITS.reason_bytes_max)
         with contextlib.suppress(Unavailable):
             await self.check()
+        if declaration is Declaration.CLOCK and not self.gate.open:
+            raise Conflict(f"the clock is not all that is in doubt: {self.gate.reason}")
         new = NewIncarnation(new_token(), declaration, operator, reason)
         accepted = await self._database.transact(incarnation.append, self._database.dialect, new)
         if isinstance(self._database.driver, SqliteDriver):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from doonce.db import galera, tidb
+from doonce.db import clock_mark, galera, tidb
 from doonce.db.schema import COUNT, IDENTITY, MICROSECONDS, TEXT, metadata
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many, lock_exclusive
@@ -47,10 +47,14 @@ COLUMNS: Final = tuple(column.name for column in database_incarnation.c)
 
 
 class Declaration(str, Enum):
-    """Why an incarnation is accepted. A cluster that goes on with other members is followed without anybody's word."""
+    """Why an incarnation is accepted. A cluster that goes on with other members is followed without anybody's word.
+
+    With `CLOCK` the database stays the one that it was, and its clock is believed although it is behind what was seen.
+    """
 
     FIRST = "first"
     FOLLOWED = "followed"
+    CLOCK = "clock"
     LOSSLESS = "lossless"
     LOSSY = "lossy"
 
@@ -215,8 +219,14 @@ def append(dialect: DialectName, new: NewIncarnation) -> Txn[Incarnation]:
     pinned = yield from newest()
     if pinned is not None and pinned.id == new.id:
         return pinned
-    is_sqlite = dialect is DialectName.SQLITE
-    found = Place(new.id, "") if is_sqlite else (yield from place(dialect, pinned))
+    if new.declaration is Declaration.CLOCK:
+        yield from clock_mark.set_mark()
+    if dialect is DialectName.SQLITE:  # also for a clock: copies from before it was set back look newer
+        found = Place(new.id, "")
+    elif new.declaration is Declaration.CLOCK and pinned is not None:
+        found = pinned.place
+    else:
+        found = yield from place(dialect, pinned)
     return (yield from _append(pinned, new, found))
 
 

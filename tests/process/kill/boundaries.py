@@ -36,7 +36,8 @@ EMBEDDED_OPERATIONS = ("finish_derivations", "claim_handings", "settle")
 OPERATOR_OPERATIONS = frozenset(
     {
         "add", "adopt", "_adopt", "append", "cancel", "close_gap", "connect", "disconnect", "_examine", "follow",
-        "issue", "may_write", "open_gap", "publish", "reconnect", "release", "replace", "replay", "revoke", "rotate",
+        "issue", "open_gap", "publish", "raise_mark", "reconnect", "release", "replace", "replay", "revoke", "rotate",
+        "set_mark",
     }
 )  # fmt: skip
 """The durable commits of somebody who sees an error and asks again: setting up, deciding, the check at each start."""

@@ -15,8 +15,9 @@ from tests.store.db.owners import import_tables
 from doonce.base.errors import Invalid, Unavailable
 from doonce.base.ids import new_token
 from doonce.db import durability, incarnation, maintenance, migrate, mysql_session, postgresql
+from doonce.db.clock_mark import raise_mark
 from doonce.db.database import Database, open_database
-from doonce.db.durability import DispatchGate, Durability, DurabilitySettings, may_write
+from doonce.db.durability import Durability, DurabilitySettings
 from doonce.db.incarnation import Declaration, Place
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sidefile import side_file
@@ -295,7 +296,7 @@ async def test_a_user_of_postgresql_who_may_only_read_is_told_what_is_missing(
     try:
         await opened.read(incarnation.newest)
         with pytest.raises(Unavailable, match="permission denied") as refused:
-            await opened.transact(may_write)
+            await opened.transact(raise_mark)
         assert "GRANT" in refused.value.hint
         await run_sql(on_postgresql.url, f"ALTER ROLE {name} SET default_transaction_read_only = on")
         again = Durability(open_database(opened.url))
@@ -334,29 +335,14 @@ async def test_s1_settings_are_checked_for_each_new_connection(on_postgresql: Da
     assert "synchronous_commit is local" in watched.gate.reason
 
 
-class ClosingGate(DispatchGate):
-    """A gate that says when it closes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.closed = asyncio.Event()
-
-    def set(self, reason: str) -> None:
-        """As a gate does."""
-        super().set(reason)
-        if reason:
-            self.closed.set()
-
-
-async def test_s1_a_change_under_an_open_connection_is_found_periodically(on_postgresql: Database) -> None:
-    watched = Durability(on_postgresql, DurabilitySettings(check_every_seconds=0.01))
-    watched.gate = closing = ClosingGate()
+async def test_s1_a_change_under_an_open_connection_is_found_by_the_next_look(
+    on_postgresql: Database,
+) -> None:
+    watched = Durability(on_postgresql)
     await watched.check()
     await on_postgresql.driver._idle[0].raw.execute("SET synchronous_commit = off")  # type: ignore[attr-defined]
-    watching = asyncio.create_task(watched.watch())
-    async with asyncio.timeout(10):
-        await closing.closed.wait()
-    watching.cancel()
+    with pytest.raises(Unavailable, match="synchronous_commit is off"):
+        await watched.check()
     assert "synchronous_commit is off" in watched.gate.reason
 
 
@@ -560,7 +546,7 @@ async def test_a_user_who_may_only_read_is_told_what_is_missing(on_mariadb: Data
     opened = open_database(reader)
     try:
         for refused in (
-            opened.transact(may_write),
+            opened.transact(raise_mark),
             opened.transact(ownership.install, "other", "sha256:1", "op_2"),
             migrate.migrate(reader, install=INSTALL),
         ):

@@ -93,6 +93,24 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT
 WHERE ingress_page.id = ids.id;
 -- ids (rows as JSON)
 
+-- clock_mark.raise
+UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
+SET now_us=greatest(doonce_clock.now_us, (SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)))
+WHERE doonce_clock.id = ?;
+-- 1
+
+-- clock_mark.read
+SELECT doonce_clock.now_us, (SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)) AS clock_us
+FROM doonce_clock FORCE INDEX (`PRIMARY`)
+WHERE doonce_clock.id = ?;
+-- 1
+
+-- clock_mark.set
+UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
+SET now_us=(SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED))
+WHERE doonce_clock.id = ?;
+-- 1
+
 -- commands.find_handoffs
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( `key` LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN (handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key)
@@ -148,12 +166,6 @@ SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
 FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
 -- application_name, for_ms
-
--- durability.may_write
-UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
-SET now_us=doonce_clock.now_us
-WHERE doonce_clock.id = ?;
--- 1
 
 -- durability.settings
 SHOW SESSION VARIABLES

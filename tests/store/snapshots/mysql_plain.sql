@@ -103,6 +103,24 @@ WHERE ? ] AS ids STRAIGHT_JOIN ingress_page FORCE INDEX (`PRIMARY`, ingress_page
 WHERE ingress_page.id = ids.id;
 -- ids (rows as JSON)
 
+-- clock_mark.raise
+UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
+SET now_us=greatest(doonce_clock.now_us, (SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)))
+WHERE doonce_clock.id = ?;
+-- 1
+
+-- clock_mark.read
+SELECT doonce_clock.now_us, (SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)) AS clock_us
+FROM doonce_clock FORCE INDEX (`PRIMARY`)
+WHERE doonce_clock.id = ?;
+-- 1
+
+-- clock_mark.set
+UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
+SET now_us=(SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED))
+WHERE doonce_clock.id = ?;
+-- 1
+
 -- commands.find_handoffs
 SELECT /*+ INL_JOIN(handoff, command) */ handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM ROWS[ ? : SELECT CAST(? AS BINARY) AS `key`
@@ -168,12 +186,6 @@ SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
 FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
 -- application_name, for_ms
-
--- durability.may_write
-UPDATE doonce_clock FORCE INDEX (`PRIMARY`)
-SET now_us=doonce_clock.now_us
-WHERE doonce_clock.id = ?;
--- 1
 
 -- durability.settings
 SHOW SESSION VARIABLES

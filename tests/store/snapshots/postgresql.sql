@@ -98,6 +98,24 @@ WHERE ingress_page.id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
+-- clock_mark.raise
+UPDATE doonce_clock
+SET now_us=greatest(doonce_clock.now_us, (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint))
+WHERE doonce_clock.id = $1::BIGINT;
+-- 1
+
+-- clock_mark.read
+SELECT doonce_clock.now_us, (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint) AS clock_us
+FROM doonce_clock
+WHERE doonce_clock.id = $1::BIGINT;
+-- 1
+
+-- clock_mark.set
+UPDATE doonce_clock
+SET now_us=(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
+WHERE doonce_clock.id = $1::BIGINT;
+-- 1
+
 -- commands.find_handoffs
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -158,12 +176,6 @@ SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
 FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = $1::VARCHAR COLLATE "C" AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - $2::BIGINT * interval '1 millisecond';
 -- application_name, for_ms
-
--- durability.may_write
-UPDATE doonce_clock
-SET now_us=doonce_clock.now_us
-WHERE doonce_clock.id = $1::BIGINT;
--- 1
 
 -- durability.settings
 SELECT pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit, current_setting('synchronous_standby_names') AS synchronous_standby_names, current_setting('transaction_read_only') AS transaction_read_only;

@@ -102,6 +102,24 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
+-- clock_mark.raise
+UPDATE doonce_clock
+SET now_us=max(doonce_clock.now_us, (SELECT doonce_host_us()))
+WHERE doonce_clock.id = ?;
+-- 1
+
+-- clock_mark.read
+SELECT doonce_clock.now_us, (SELECT doonce_host_us()) AS clock_us
+FROM doonce_clock
+WHERE doonce_clock.id = ?;
+-- 1
+
+-- clock_mark.set
+UPDATE doonce_clock
+SET now_us=(SELECT doonce_host_us())
+WHERE doonce_clock.id = ?;
+-- 1
+
 -- commands.find_handoffs
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -166,12 +184,6 @@ SELECT pg_terminate_backend(pg_stat_activity.pid) AS pg_terminate_backend_1
 FROM pg_stat_activity
 WHERE pg_stat_activity.datname = current_database() AND pg_stat_activity.usename = current_user AND pg_stat_activity.application_name = ? AND pg_stat_activity.state = 'active' AND pg_stat_activity.wait_event = 'ClientRead' AND state_change < clock_timestamp() - ? * interval '1 millisecond';
 -- application_name, for_ms
-
--- durability.may_write
-UPDATE doonce_clock
-SET now_us=doonce_clock.now_us
-WHERE doonce_clock.id = ?;
--- 1
 
 -- durability.settings
 SELECT journal_mode, synchronous

@@ -27,11 +27,12 @@ from doonce.db.incarnation import Declaration
 HERE: Final = Deployment()
 
 
-class Loss(str, Enum):
-    """What an operator says about a database that may not be the one of before."""
+class Declared(str, Enum):
+    """What an operator says about a database that may not be the one of before, or about its clock."""
 
     LOSSLESS = Declaration.LOSSLESS.value
     LOSSY = Declaration.LOSSY.value
+    CLOCK = Declaration.CLOCK.value
 
 
 async def status(*, deployment: Deployment = HERE, json: AsJson = False) -> None:
@@ -162,21 +163,25 @@ async def release(
     print_facts(console(), {name: text for name, text in facts.items() if text})
 
 
-async def declare(loss: Loss, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False) -> None:
-    """Say whether a restored or failed-over database has lost anything, and open dispatch again.
+async def declare(
+    what: Declared, /, *, reason: str, deployment: Deployment = HERE, json: AsJson = False
+) -> None:
+    """Say whether a restored or failed-over database has lost anything, and open dispatch again; or that its clock,
+    which was set back, is right.
 
     Parameters
     ----------
-    loss
+    what
         lossless: it has every commit of the one before. lossy: it may lack some, so whatever had not ended is
-        looked into before anything is sent.
+        looked into before anything is sent. clock: the database's clock (on SQLite, this host's) is right now, and was
+        ahead before.
     reason
         How you know.
     """
     async with opened(deployment) as engine:
         settings = deployment.settings()
         facts = await declare_incarnation(
-            engine, settings, Declaration(loss.value), who=getpass.getuser(), reason=reason
+            engine, settings, Declaration(what.value), who=getpass.getuser(), reason=reason
         )
     if json:
         print_json(facts)

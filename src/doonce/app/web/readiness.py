@@ -46,6 +46,10 @@ class Readiness:
         """Whether there is no cause left."""
         return not self._causes
 
+    def causes(self) -> dict[str, str]:
+        """Why not, by who says so."""
+        return dict(self._causes)
+
     def document(self) -> ReadyDocument:
         """What is shown."""
-        return ReadyDocument(ready=self.ready, causes=dict(self._causes))
+        return ReadyDocument(ready=self.ready, causes=self.causes())
