@@ -1,9 +1,9 @@
 # make demo   set up and watch it work, on SQLite, in about a minute; KEEP=1 leaves it running
 # make check  before each commit: lint, types, import contracts, unit tests, store tests on SQLite
-# make test   everything, on every engine, as CI does; installs and starts what it needs
+# make test   everything but a cluster, on every engine; installs and starts what it needs
 # make kill   N seeds (20) at every boundary where a process can die
 # make galera  a cluster of three nodes for the tests, in var/galera; `scripts/galera.sh down` stops it
-# make conformance-all  the conformance suite on every engine, and on a cluster whose nodes come to harm
+# make conformance-all  the conformance suite on every engine, and on a cluster whose nodes come to harm; CI does both
 # make bench  measure, and write var/bench.json
 # make snapshots   write the SQL of every statement anew, for review
 # make lock   resolve the dependencies anew
