@@ -276,16 +276,3 @@ class Verdicted(Record, frozen=True):
     result_json: str = "{}"
     resend: bool = False
     ends_rejected: bool = False
-
-
-class Disposition(Record, frozen=True):
-    """The one verdict on an attempt whose outcome was unknown."""
-
-    attempt_id: str
-    verdict: Verdict
-    evidence_version: int
-    names_attempt: bool
-    decided_by: str
-    reason: str
-    successor_item_id: str | None
-    recorded_at: int

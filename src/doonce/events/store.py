@@ -77,14 +77,6 @@ class Derivation(Record, frozen=True):
     events: tuple[NewEvent, ...]
 
 
-def _of_receipt(dialect: Dialect) -> sa.Select[Any]:
-    return (
-        sa.select(event)
-        .where(event.c.receipt_id == sa.bindparam("the_receipt", type_=IDENTITY))
-        .order_by(event.c.position)
-    )
-
-
 def _winners(dialect: Dialect) -> sa.Select[Any]:
     keys = dialect.batch("keys", identity=IDENTITY)
     return (
@@ -100,7 +92,6 @@ def _load(dialect: Dialect) -> sa.Select[Any]:
     return sa.select(event).where(event.c.id.in_(sa.select(ids.c.id).select_from(ids.source)))
 
 
-OF_RECEIPT = Statement("events.of_receipt", _of_receipt)
 WINNERS = Statement("events.winners", _winners)
 LOAD = Statement("events.load", _load)
 
@@ -236,11 +227,6 @@ def _stored(row: Row) -> StoredEvent:
         sealed=Sealed(bytes(row["sealed"]), row["key_id"]),
         derived_at=row["derived_at"],
     )
-
-
-def of_receipt(receipt_id: str) -> Txn[list[Row]]:
-    """The events that a receipt was the first to tell of, in their order."""
-    return (yield from fetch(OF_RECEIPT, the_receipt=receipt_id))
 
 
 def _row(source: Source, made: NewEvent, now_us: int) -> tuple[Any, ...]:

@@ -123,8 +123,3 @@ def note(tallies: list[Tally]) -> Txn[None]:
 def rejections() -> Txn[list[Row]]:
     """What was turned away, the newest first."""
     return (yield from fetch(REJECTIONS))
-
-
-def gaps_of(route: RouteKey) -> Txn[list[Row]]:
-    """The gaps of a route, in their order."""
-    return (yield from fetch(GAPS, routes=[route.parts]))

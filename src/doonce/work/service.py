@@ -23,7 +23,7 @@ from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
 from doonce.work import settle, store
 from doonce.work.fairness import Turns, room_wanted
-from doonce.work.model import ENGINE, Claimed, Event, Scope, Settled, Settlement, shelves_of
+from doonce.work.model import ENGINE, Claimed, Scope, Settled, Settlement, shelves_of
 from doonce.work.store import ClaimRequest, Floors, Look, RenewRequest
 
 Unit = TypeVar("Unit")
@@ -394,7 +394,3 @@ class Worker(Generic[Unit]):
             self._database.wakeups.wake(store.topic(self._work.family))
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("work failed unexpectedly", item=claimed.item.id, error=repr(error), exc_info=error)
-
-    async def hand_back(self, claimed: Claimed) -> None:
-        """Give back an item that was not started, and undo its claim's count (PROTOCOL W1)."""
-        await self.settlements.submit(Settlement(claimed, Event.HAND_BACK))

@@ -248,13 +248,6 @@ FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT
 WHERE event_object.event_id = ids.id;
 -- ids (rows as JSON)
 
--- events.of_receipt
-SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
-FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
-WHERE event.receipt_id = ?
-ORDER BY event.position;
--- the_receipt
-
 -- events.winners
 SELECT event.id
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1

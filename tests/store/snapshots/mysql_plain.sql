@@ -290,13 +290,6 @@ WHERE ? ] AS ids STRAIGHT_JOIN event_object FORCE INDEX (`PRIMARY`) ON true = 1
 WHERE event_object.event_id = ids.id;
 -- ids (rows as JSON)
 
--- events.of_receipt
-SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
-FROM event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt)
-WHERE event.receipt_id = ?
-ORDER BY event.position;
--- the_receipt
-
 -- events.winners
 SELECT /*+ INL_JOIN(event) */ event.id
 FROM ROWS[ ? : SELECT CAST(? AS BINARY) AS identity

@@ -268,13 +268,6 @@ WHERE event_object.event_id IN (SELECT ids.id
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS ids(id));
 -- ids[0]
 
--- events.of_receipt
-SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
-FROM event
-WHERE event.receipt_id = $1::VARCHAR COLLATE "C"
-ORDER BY event.position;
--- the_receipt
-
 -- events.winners
 SELECT event.id
 FROM event

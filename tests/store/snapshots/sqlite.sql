@@ -288,13 +288,6 @@ FROM (SELECT json_extract(ids_json.value, '$[0]') AS id
 FROM json_each(?) AS ids_json) AS ids);
 -- ids (rows as JSON)
 
--- events.of_receipt
-SELECT event.id, event.identity, event.org, event.installation, event.capability, event.webhook, event.type, event.receipt_id, event.position, event.view_digest, event.sealed, event.key_id, event.derived_at
-FROM event
-WHERE event.receipt_id = ?
-ORDER BY event.position;
--- the_receipt
-
 -- events.winners
 SELECT event.id
 FROM event
