@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from psycopg import sql
 from tests.conformance.running import conformance
+from tests.process.effects.proxy import proxied
 
 from doonce.base.errors import Conflict, Forbidden, Invalid
 from doonce.base.ids import new_token
@@ -63,6 +64,19 @@ async def test_a_place_whose_mark_is_another_is_not_dropped(database_url: str) -
             await asyncio.to_thread(mark, database_url, place.name, "somebody else's")
     await asyncio.to_thread(mark, database_url, place.name, place.guard)  # it is still there
     await place.check()
+
+
+async def test_it_is_dropped_although_the_database_is_gone_for_a_moment(fresh_mariadb: str) -> None:
+    server = sa.make_url(fresh_mariadb)
+    with proxied(server.host or "", server.port or 3306) as proxy:
+        by_proxy = server.set(host="127.0.0.1", port=proxy.port)
+        async with scratch(by_proxy.render_as_string(hide_password=False)) as place:
+            proxy.cut()
+            back = asyncio.get_running_loop().call_later(1.0, proxy.restore)
+    assert back.when() <= asyncio.get_running_loop().time(), "it did not wait"
+    there = Scratch(fresh_mariadb, fresh_mariadb, place.name, place.guard, place.dialect)
+    with pytest.raises(Conflict, match="is gone"):
+        await there.check()
 
 
 async def test_the_file_of_the_url_is_neither_read_nor_written(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "galera.sh"
 
 
 async def do(command: str, node: int, *, ahead: str = "") -> None:
-    """Kill, stop, start, freeze, thaw, cut or mend a node; returns when that is done.
+    """Kill, stop, start, freeze, thaw, cut, narrow or mend a node; returns when that is done.
 
+    A cut is done when the node tells its clients that it has lost its group.
     A node that is started may have a clock that is ahead of the host's, such as `+10m`.
     """
     done = await asyncio.to_thread(

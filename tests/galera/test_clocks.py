@@ -43,15 +43,15 @@ async def test_c1_moving_to_a_node_with_another_clock_stops_claims_for_the_hold(
     await do("start", 2, ahead="+10m")
     settings = RetrySettings(clock_tolerance_us=1_000_000, clock_hold_us=int(HOLD_S * 1e6))
     try:
-        with proxied("127.0.0.1", first.port or 3306) as proxy:
-            url = first.set(port=proxy.port).render_as_string(hide_password=False)
+        with proxied(first.host or "", first.port or 3306) as proxy:
+            url = first.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
             database = open_database(url, settings=settings)
             durability = Durability(database)
             await durability.check()
             assert abs(await seen_ahead(database)) < 60
             assert database.steady()
             proxy.cut()
-            proxy.lead_to("127.0.0.1", second.port or 3306)
+            proxy.lead_to(second.host or "", second.port or 3306)
             proxy.restore()
             moved_s = time.monotonic()
             assert abs(await seen_ahead(database) - AHEAD_S) < 60

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from doonce.base.errors import Conflict, Forbidden, Invalid
+from doonce.base.errors import Conflict, Forbidden, Invalid, Unavailable
 from doonce.base.ids import new_token
 from doonce.db import maintenance
 from doonce.db.database import open_database, safe_url
@@ -33,6 +33,8 @@ MARKER: Final = sa.Table(
 )
 """Holds exactly one row, the guard: in no other schema and no other file."""
 
+BACK_SECONDS: Final = 30.0
+BACK_POLL_SECONDS: Final = 0.5
 MAY_CREATE: Final = sa.text("SELECT has_database_privilege(current_database(), 'CREATE')")
 
 
@@ -62,7 +64,8 @@ class Scratch:
 
 @asynccontextmanager
 async def scratch(url: str) -> AsyncIterator[Scratch]:
-    """A migrated, marked scratch place at `url`, dropped afterwards whatever happened.
+    """A migrated, marked scratch place at `url`, dropped afterwards whatever happened: a database that is not there
+    at that moment, as a cluster that has just lost a node, gets a while to come back.
 
     Raises `Invalid` for a URL that names no place, `Forbidden` for a user who may not make one, `Unavailable` for a
     database that cannot be had. Whatever else is at the URL is neither read nor written.
@@ -79,8 +82,21 @@ async def scratch(url: str) -> AsyncIterator[Scratch]:
     try:
         yield made
     finally:
-        await made.check()
-        await _remove(made)
+        await _once_back(made.check)
+        await _once_back(lambda: _remove(made))
+
+
+async def _once_back(act: Callable[[], Awaitable[None]]) -> None:
+    """Do what may be done twice, again until the database can be had; `Unavailable` when that takes too long."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + BACK_SECONDS
+    while True:
+        try:
+            return await act()
+        except Unavailable:
+            if loop.time() > deadline:
+                raise
+        await asyncio.sleep(BACK_POLL_SECONDS)
 
 
 async def other_ways(made: Scratch, also: Sequence[str]) -> tuple[Scratch, ...]:
@@ -178,7 +194,8 @@ async def _remove(made: Scratch) -> None:
 
 
 def _drop_schema(connection: sa.Connection, name: str) -> None:
-    connection.execute(sa.schema.DropSchema(name, cascade=connection.dialect.name != "mysql"))
+    # One that is gone already was dropped by an attempt whose answer was lost.
+    connection.execute(sa.schema.DropSchema(name, cascade=connection.dialect.name != "mysql", if_exists=True))
 
 
 def _file_of(url: str) -> Path:
