@@ -103,10 +103,15 @@ class Drill:
         return all(one.id in ends and ends[one.id].ended_as == "accepted" for one in commands)
 
     def nothing_is_sent(self) -> None:
-        """Nothing reaches the provider for a while: neither a write nor a question."""
-        before = self.deployment.simulator.stats()["requests"]
+        """Nothing reaches the provider for a while, neither a write nor a question, and nothing is claimed for it."""
+        requests, attempts = self.deployment.simulator.stats()["requests"], self.attempts()
         time.sleep(QUIET_S)
-        assert self.deployment.simulator.stats()["requests"] == before
+        assert self.deployment.simulator.stats()["requests"] == requests
+        assert self.attempts() == attempts
+
+    def attempts(self) -> int:
+        """How many calls were ever prepared: each is, within its claim."""
+        return len(self.deployment.journal.attempts())
 
     def part(self) -> None:
         """From now on nothing that is committed comes into the copy."""

@@ -14,18 +14,22 @@ copy from before (PROTOCOL S2): the note is made before its first write, and sta
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from doonce.db.faults import Disconnected
+from doonce.db.faults import Disconnected, SchemaFault
 
 TIME_AT = 0
 IDENTITY_AT = 21
 IDENTITY_BYTES = 65
 OLDER_AT = 87
+NOT_ALLOWED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+LET_WRITE: Final = "let this user write the database's file and its folder"
 
 
 def side_file(path: Path) -> Path:
@@ -34,11 +38,17 @@ def side_file(path: Path) -> Path:
 
 
 def open_side_file(path: Path) -> int:
-    """Open, or make, the side file of a database."""
+    """Open, or make, the side file of a database.
+
+    Raises `SchemaFault`, with the mend, for a user who may not write here, and `Disconnected` for what may pass.
+    """
     try:
         return os.open(side_file(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Disconnected(f"cannot open {side_file(path)}: {error.strerror}") from error
+        said = f"cannot open {side_file(path)}: {error.strerror}"
+        if error.errno in NOT_ALLOWED:
+            raise SchemaFault(said, LET_WRITE) from error
+        raise Disconnected(said) from error
 
 
 @contextmanager

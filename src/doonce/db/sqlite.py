@@ -33,7 +33,7 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
-from doonce.db.sidefile import note_if_older, open_side_file, remember_time
+from doonce.db.sidefile import LET_WRITE, note_if_older, open_side_file, remember_time
 from doonce.db.statement import DialectName
 from doonce.db.transaction import (
     Certify,
@@ -384,7 +384,7 @@ def classify(error: Exception) -> DatabaseFault:
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
         return Disconnected(str(error))
     if name.startswith("SQLITE_READONLY"):
-        return SchemaFault(str(error), "let this user write the database's file and its folder")
+        return SchemaFault(str(error), LET_WRITE)
     if isinstance(error, sqlite3.OperationalError) and any(word in str(error) for word in WRONG_SCHEMA):
         return SchemaFault(str(error))
     if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError | sqlite3.DataError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -21,7 +20,7 @@ from doonce.db.committer import Committer
 from doonce.db.database import Database
 from doonce.db.faults import DatabaseFault
 from doonce.db.transaction import Txn
-from doonce.work import settle, store
+from doonce.work import pauses, settle, store
 from doonce.work.fairness import Turns, room_wanted
 from doonce.work.model import ENGINE, Claimed, Scope, Settled, Settlement, shelves_of
 from doonce.work.store import ClaimRequest, Floors, Look, RenewRequest
@@ -242,13 +241,8 @@ class Worker(Generic[Unit]):
         finally:
             self._gate.leave()
         if took < wanted and not self._turns.unseen:
-            await self._pause(self._until_next_look())
-
-    def _until_next_look(self) -> float:
-        """A poll's time; less where something may have been put in below a floor."""
-        poll_seconds = self._settings.poll_seconds
-        below_seconds = max(self._floors.whole_in_seconds(), poll_seconds / 5)
-        return min(poll_seconds * random.uniform(0.5, 1.0), below_seconds)  # noqa: S311 (spreads polls)
+            whole_in_seconds = self._floors.whole_in_seconds()
+            await self._pause(pauses.until_next_look(self._settings.poll_seconds, whole_in_seconds))
 
     @property
     def _free(self) -> int:
@@ -318,7 +312,7 @@ class Worker(Generic[Unit]):
             units = await self._database.transact(self._work.claim, self._work.prepare(request))
         except (DoonceError, DatabaseFault) as error:
             log.warning("claiming failed", family=self._work.family, error=str(error))
-            await asyncio.sleep(self._settings.poll_seconds * random.uniform(0.5, 1.5))  # noqa: S311 (no herd)
+            await asyncio.sleep(pauses.after_failure(self._settings.poll_seconds))
             return free
         scopes = [self._work.claim_of(unit).item.scope for unit in units]
         self._room_wanted = room_wanted(request.room, scopes, self._quarter)

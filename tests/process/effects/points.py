@@ -27,6 +27,8 @@ CLAIMS = frozenset(
     }
 )
 """Transactions that mostly find nothing: only those that take something are worth dying in."""
+BLOCK = "block"
+"""What a test may arm besides: the thread that comes here stands still until the flag's file is taken away."""
 
 
 class TestPoints(Points):
@@ -38,8 +40,11 @@ class TestPoints(Points):
         super().__init__()
         self._claims = claims
         self._stops = frozenset(point.name for point in armed if point.action == PointAction.STOP.value)
+        self._blocks = {
+            point.name: Path(point.flag) for point in armed if point.action == BLOCK and point.flag
+        }
         self._database: Database | None = None
-        self._each = [Points(_armed(point)) for point in armed]
+        self._each = [Points(_armed(point)) for point in armed if point.action != BLOCK]
         self._file = None if watch is None else os.open(watch, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._seen: set[str] = set()
         self.took: dict[str, bool] = {}
@@ -53,6 +58,8 @@ class TestPoints(Points):
             os.write(self._file, f"{name}\n".encode())
         if name in self._stops:
             self._come_to_rest()
+        if name in self._blocks:
+            _block(self._blocks.pop(name), name)
         for points in self._each:
             points.reach(name)
 
@@ -93,6 +100,13 @@ class TestPoints(Points):
             return result
 
         return told
+
+
+def _block(flag: Path, name: str) -> None:
+    """Say so in the flag, and keep this thread, and no other, for as long as the file is there."""
+    flag.write_text(name)
+    while flag.exists():
+        time.sleep(0.001)
 
 
 def _armed(point: Armed) -> ArmedPoint:

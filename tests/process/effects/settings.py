@@ -12,7 +12,7 @@ INBOX = "app"
 
 
 class Armed(msgspec.Struct, frozen=True):
-    """A named point at which the process is to kill or stop itself; `flag` is written just before."""
+    """A named point at which the process is to kill, stop or block itself; `flag` is written just before."""
 
     name: str
     action: str

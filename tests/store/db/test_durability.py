@@ -5,6 +5,7 @@ import shutil
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
@@ -14,15 +15,17 @@ from tests.store.db.owners import import_tables
 
 from doonce.base.errors import Invalid, Unavailable
 from doonce.base.ids import new_token
-from doonce.db import durability, incarnation, maintenance, migrate, mysql_session, postgresql
+from doonce.db import durability, incarnation, maintenance, migrate, mysql_server, mysql_session, postgresql
 from doonce.db.clock_mark import raise_mark
 from doonce.db.database import Database, open_database
 from doonce.db.durability import Durability, DurabilitySettings
+from doonce.db.faults import SchemaFault
 from doonce.db.incarnation import Declaration, Place
 from doonce.db.postgresql import PostgresqlSettings
 from doonce.db.sidefile import side_file
 from doonce.db.statement import Compiled, DialectName, Statement
 from doonce.db.transaction import Txn, clock, fetch
+from doonce.db.verify import verify
 from doonce.ownership import store as ownership
 
 import_tables()
@@ -320,6 +323,12 @@ async def test_a_server_that_is_too_old_is_refused_with_the_mend(
         assert "PostgreSQL 15" in caught.value.hint
 
 
+def test_the_oldest_server_that_is_taken_is_the_oldest_that_is_tested() -> None:
+    postgresql.refuse_old(SimpleNamespace(major=15, minor=0))
+    with pytest.raises(SchemaFault, match=r"14\.22, which is too old"):
+        postgresql.refuse_old(SimpleNamespace(major=14, minor=22))
+
+
 async def test_s1_settings_are_checked_for_each_new_connection(on_postgresql: Database) -> None:
     watched = Durability(on_postgresql)
     await watched.check()
@@ -556,6 +565,35 @@ async def test_a_user_who_may_only_read_is_told_what_is_missing(on_mariadb: Data
     finally:
         await opened.close()
         await run_on_mariadb(on_mariadb.url, f"DROP USER {name}@'127.0.0.1'")
+
+
+async def test_a_user_without_any_right_to_the_database_is_told_what_to_grant(fresh_mariadb: str) -> None:
+    name = f"stranger_{new_token()[:16]}"
+    await run_on_mariadb(fresh_mariadb, f"CREATE USER {name}@'127.0.0.1' IDENTIFIED BY 'x'")
+    stranger = sa.make_url(fresh_mariadb).set(username=name, password="x")
+    try:
+        with pytest.raises(Unavailable, match="denied") as refused:
+            await verify(stranger.render_as_string(hide_password=False))
+    finally:
+        await run_on_mariadb(fresh_mariadb, f"DROP USER {name}@'127.0.0.1'")
+    assert "GRANT" in refused.value.hint
+
+
+async def test_a_mariadb_that_is_too_old_is_refused_with_the_mend(
+    fresh_mariadb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql_server, "MARIADB_MIN", (99, 0))
+    database = open_database(fresh_mariadb)
+    for refused in (
+        database.transact(tick),
+        migrate.migrate(fresh_mariadb, install=INSTALL),
+        verify(fresh_mariadb),
+    ):
+        with pytest.raises(Unavailable, match="too old") as caught:
+            await refused
+        assert "MariaDB 10.6" in caught.value.hint
+    monkeypatch.undo()
+    assert (await migrate.migrate(fresh_mariadb, install=INSTALL)).before is None, "nothing was migrated"
 
 
 async def test_a_session_that_commits_by_itself_is_refused(

@@ -121,12 +121,22 @@ async def newer(url: str) -> None:
     await execute(url, f"UPDATE {migrate.VERSION_TABLE} SET version_num = '9999', compatible_from = '9999'")
 
 
+async def of_another_line(url: str) -> None:
+    """A revision that is no newer than ours, and that this release never had."""
+    await migrate.migrate(url, install=INSTALL)
+    await execute(url, f"UPDATE {migrate.VERSION_TABLE} SET version_num = '0001x'")
+
+
 async def foreign(url: str) -> None:
     await execute(url, "CREATE TABLE invoice (id INTEGER PRIMARY KEY)")
 
 
 async def half_without_version(url: str) -> None:
     await execute(url, "CREATE TABLE work_item (id VARCHAR(64) PRIMARY KEY)")
+
+
+async def half_with_the_version_alone(url: str) -> None:
+    await execute(url, f"CREATE TABLE {migrate.VERSION_TABLE} (version_num VARCHAR(32) PRIMARY KEY)")
 
 
 async def half_without_revision(url: str) -> None:
@@ -149,8 +159,10 @@ async def half_of_two(url: str) -> None:
     "prepare,error,said",
     [
         (newer, Unavailable, "does not know"),
+        (of_another_line, Unavailable, "does not know"),
         (foreign, Conflict, "not doonce's"),
         (half_without_version, Conflict, "in part"),
+        (half_with_the_version_alone, Conflict, "in part"),
         (half_without_revision, Conflict, "in part"),
         (half_of_two, Conflict, "in part"),
         (half_of_a_later_step, Conflict, "in part"),

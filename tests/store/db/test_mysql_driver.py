@@ -178,6 +178,13 @@ def test_an_error_before_the_commit_is_a_proven_rollback(code: int, fault: type[
     assert type(classify(OperationalError(code, "said the server"))) is fault
 
 
+@pytest.mark.parametrize("code", [1044, 1142, 1143, 1370])
+def test_what_a_user_may_not_do_says_what_to_grant(code: int) -> None:
+    fault = classify(OperationalError(code, "denied"))
+    assert isinstance(fault, SchemaFault)
+    assert fault.hint.startswith("GRANT")
+
+
 @pytest.mark.parametrize(
     "code, fault", [(1213, RolledBack), (1180, CommitUnknown), (1047, CommitUnknown), (2013, CommitUnknown)]
 )

@@ -19,6 +19,7 @@ from doonce.db.faults import CommitUnknown, Contended, OutOfSpace, SchemaFault
 from doonce.db.sidefile import open_side_file, remembered_time, side_file
 from doonce.db.sqlite import SqliteDriver, SqliteSettings, refuse_unfit
 from doonce.db.transaction import Txn, clock, fetch, insert_many
+from doonce.db.verify import verify
 
 
 def path_of(notes: NoteDatabase) -> Path:
@@ -207,18 +208,34 @@ async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None
 
 def test_s4_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_unfit(tmp_path / "x.db")
-    mounts = f"/dev/sda1 / ext4 rw 0 0\nserver:/x {tmp_path} nfs4 rw 0 0\n"
+    mounts = f"server:/x {tmp_path} nfs4 rw 0 0\n/dev/sda1 / ext4 rw 0 0\n"
     monkeypatch.setattr(sqlite_module.Path, "read_text", lambda self: mounts)
     with pytest.raises(SchemaFault):
         refuse_unfit(tmp_path / "x.db")
     refuse_unfit(Path("/elsewhere/x.db"))
+    refuse_unfit(tmp_path.with_name(f"{tmp_path.name}-beside") / "x.db")
 
 
-def test_a_library_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s4_a_disk_within_a_network_file_system_is_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = f"/dev/sda1 {tmp_path} ext4 rw 0 0\nserver:/x {tmp_path.parent} nfs4 rw 0 0\n"
+    monkeypatch.setattr(sqlite_module.Path, "read_text", lambda self: mounts)
+    refuse_unfit(tmp_path / "x.db")
+    with pytest.raises(SchemaFault):
+        refuse_unfit(tmp_path.parent / "x.db")
+
+
+async def test_a_library_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_module, "LIBRARY_MIN", (99, 0))
     with pytest.raises(SchemaFault, match="too old") as refused:
         refuse_unfit(tmp_path / "x.db")
     assert "SQLite 3.35" in refused.value.hint
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    for start in (verify(url), open_database(url).read(now)):  # a start looks at the schema, then it works
+        with pytest.raises(Unavailable, match="too old") as unavailable:
+            await start
+        assert unavailable.value.hint == refused.value.hint
 
 
 def test_faults_are_sorted_by_what_they_prove() -> None:

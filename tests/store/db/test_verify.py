@@ -209,7 +209,7 @@ async def named_and_left(migrated: str, texts: list[str], said: str) -> None:
 
 
 @pytest.mark.postgresql
-async def test_rule_12_another_collation_and_a_dropped_unique_key_are_named(fresh_postgres: str) -> None:
+async def test_rule_12_what_only_postgresql_can_get_wrong_is_named(fresh_postgres: str) -> None:
     await migrate.migrate(fresh_postgres, install=INSTALL)
     await damage(
         fresh_postgres,
@@ -217,10 +217,12 @@ async def test_rule_12_another_collation_and_a_dropped_unique_key_are_named(fres
             'ALTER TABLE work_item ALTER COLUMN subject_kind TYPE text COLLATE "default"',
             "DROP INDEX work_item_predecessor",
             "ALTER TABLE work_ownership ALTER COLUMN epoch ADD GENERATED ALWAYS AS IDENTITY",
+            "ALTER TABLE work_item ADD FOREIGN KEY (family) REFERENCES work_ownership (family)",
         ],
     )
     said = [str(difference) for difference in (await verify(fresh_postgres)).differences]
-    assert len(said) == 3
+    assert len(said) == 4
+    assert any("a foreign key of work_item should be absent" in text for text in said)
     assert any("work_item.subject_kind" in text and "COLLATE" in text for text in said)
     assert any("unique key work_item_predecessor" in text for text in said)
     assert any("work_ownership.epoch" in text and "a default" in text for text in said)

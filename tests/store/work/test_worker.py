@@ -2,26 +2,62 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import pytest
 from tests.store.work.kernel import EFFECT, HERE, SCOPE, Kernel, Places
 
 from doonce.app.metrics import Metrics
 from doonce.base.errors import Unavailable
-from doonce.db.database import open_database
+from doonce.db.database import Database, open_database
 from doonce.db.transaction import Txn
+from doonce.work import pauses
 from doonce.work.model import Claimed, Event, Scope, Settled, Settlement, State
 from doonce.work.service import FamilyWork, Identity, ProcessGate, Worker, WorkerSettings
 from doonce.work.store import ClaimRequest, claim
 
 
+async def all_scopes() -> Sequence[Scope]:
+    return [SCOPE]
+
+
+def worker_of(
+    database: Database,
+    run: Callable[[Claimed], Coroutine[Any, Any, None]],
+    *,
+    claiming: Callable[[ClaimRequest], Txn[list[Claimed]]] = claim,
+    scopes: Callable[[], Awaitable[Sequence[Scope]]] = all_scopes,
+    lease_us: int = WorkerSettings().lease_us,
+    owner: str = "prc_1",
+    may_claim: Callable[[], bool] = lambda: True,
+) -> Worker[Claimed]:
+    """A worker of effects that looks often; what it claims is run as it is."""
+    return Worker(
+        database,
+        FamilyWork(EFFECT, lambda request: request, claiming, lambda claimed: claimed, run),
+        Identity(HERE, owner),
+        scopes,
+        WorkerSettings(lease_us=lease_us, poll_seconds=0.01),
+        Metrics(),
+        ProcessGate(),
+        may_claim,
+    )
+
+
 @pytest.mark.parametrize("refusals", [1, 3])
 async def test_a_worker_outlasts_a_database_that_is_away_when_it_asks_for_its_scopes(
-    kernel: Kernel, refusals: int
+    kernel: Kernel, refusals: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await kernel.insert(kernel.new("one"))
     left = refusals
+    sat_out: list[float] = []
+
+    def sit_out(poll_seconds: float) -> float:
+        sat_out.append(poll_seconds)
+        return 0.0
+
+    monkeypatch.setattr(pauses, "after_failure", sit_out)
     ran = asyncio.Event()
 
     async def scopes() -> Sequence[Scope]:
@@ -35,21 +71,43 @@ async def test_a_worker_outlasts_a_database_that_is_away_when_it_asks_for_its_sc
         await worker.settlements.submit(Settlement(claimed, Event.SUCCEED))
         ran.set()
 
-    worker: Worker[Claimed] = Worker(
-        kernel.database,
-        FamilyWork(EFFECT, lambda request: request, claim, lambda claimed: claimed, run),
-        Identity(HERE, "prc_1"),
-        scopes,
-        WorkerSettings(poll_seconds=0.01),
-        Metrics(),
-        ProcessGate(),
-    )
+    worker = worker_of(kernel.database, run, scopes=scopes)
     working = asyncio.create_task(worker.run())
     async with asyncio.timeout(30):
         await ran.wait()
     worker.begin_drain()
     await working
     assert left == 0
+    assert sat_out == [0.01] * refusals, "each time as long as no other process"
+
+
+async def test_c1_a_worker_asks_for_nothing_while_the_databases_clock_is_not_trusted(kernel: Kernel) -> None:
+    await kernel.insert(kernel.new("one"))
+    watch = kernel.database.clock_watch
+    watch._hold_until_us = 2**62
+    looks: list[bool] = []
+    asked: list[bool] = []
+
+    def may_claim() -> bool:
+        looks.append(kernel.database.steady())
+        if len(looks) == 3:
+            watch._hold_until_us = 0
+        return True
+
+    def claiming(request: ClaimRequest) -> Txn[list[Claimed]]:
+        asked.append(kernel.database.steady())
+        return (yield from claim(request))
+
+    async def run(claimed: Claimed) -> None:
+        await worker.settlements.submit(Settlement(claimed, Event.SUCCEED))
+        worker.begin_drain()
+
+    worker = worker_of(kernel.database, run, claiming=claiming, may_claim=may_claim)
+    async with asyncio.timeout(30):
+        await worker.run()
+    assert looks[:3] == [False] * 3
+    assert asked
+    assert all(asked), "what it asks before is asked in vain"
 
 
 async def test_a_worker_keeps_its_floors_from_claim_to_claim(kernel: Kernel) -> None:
@@ -65,23 +123,11 @@ async def test_a_worker_keeps_its_floors_from_claim_to_claim(kernel: Kernel) -> 
     async def run(claimed: Claimed) -> None:
         raise AssertionError("there is nothing to run")
 
-    worker: Worker[Claimed] = Worker(
-        kernel.database,
-        FamilyWork(EFFECT, lambda request: request, claiming, lambda claimed: claimed, run),
-        Identity(HERE, "prc_1"),
-        all_scopes,
-        WorkerSettings(poll_seconds=0.01),
-        Metrics(),
-        ProcessGate(),
-    )
+    worker = worker_of(kernel.database, run, claiming=claiming)
     async with asyncio.timeout(30):
         await worker.run()
     assert asked[0].floors is not None
     assert asked[0].floors is asked[1].floors
-
-
-async def all_scopes() -> Sequence[Scope]:
-    return [SCOPE]
 
 
 async def test_a_worker_whose_loop_stands_still_loses_its_lease_and_is_told_so(server_places: Places) -> None:
@@ -98,15 +144,7 @@ async def test_a_worker_whose_loop_stands_still_loses_its_lease_and_is_told_so(s
             settled.append(await worker.settlements.submit(Settlement(claimed, Event.SUCCEED)))
             worker.begin_drain()
 
-        worker: Worker[Claimed] = Worker(
-            database,
-            FamilyWork(EFFECT, lambda request: request, claim, lambda claimed: claimed, run),
-            Identity(HERE, "prc_blocked"),
-            all_scopes,
-            WorkerSettings(lease_us=300_000, poll_seconds=0.01),
-            Metrics(),
-            ProcessGate(),
-        )
+        worker = worker_of(database, run, lease_us=300_000, owner="prc_blocked")
         await worker.run()
         await database.close()
 

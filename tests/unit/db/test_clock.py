@@ -1,5 +1,8 @@
 """C1: the watch tells a jump of the database's clock from a slow answer, and holds claims after one."""
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +36,30 @@ def test_c1_a_jump_holds_claims_for_one_lease_and_no_longer() -> None:
         assert clock.steady(100 + HOLD_US)
 
 
+def test_c1_the_hold_begins_with_the_answer_that_shows_the_jump() -> None:
+    clock = watch()
+    clock.observe(1_000_000_000, 0, 0)
+    clock.observe(2_000_000_000, 100, 2_000)
+    assert not clock.steady(2_000 + HOLD_US - 1)
+    assert clock.steady(2_000 + HOLD_US)
+
+
+def test_c1_a_clock_that_has_jumped_is_compared_with_itself_from_then_on() -> None:
+    clock = watch()
+    clock.observe(1_000_000_000, 0, 0)
+    clock.observe(2_000_000_000, 0, 0)
+    clock.observe(2_000_000_000 + HOLD_US, HOLD_US, HOLD_US)
+    assert clock.jumps == 1
+    assert clock.steady(HOLD_US)
+
+
+def test_c1_slow_drift_is_no_jump_however_far_it_comes() -> None:
+    clock = watch()
+    for look in range(100):
+        clock.observe(1_000_000_000 + look * TOLERANCE_US, 0, 0)
+    assert clock.jumps == 0
+
+
 def test_c1_a_difference_within_the_tolerance_is_no_jump() -> None:
     for drift_us in (TOLERANCE_US, -TOLERANCE_US):
         clock = watch()
@@ -63,6 +90,14 @@ def test_c1_a_jump_beyond_what_the_answer_took_is_always_seen(
     clock.observe(offset_us + jump_us, 0, wait_us)
     seen = clock.jumps == 1
     assert seen == (jump_us > wait_us + TOLERANCE_US or jump_us < -TOLERANCE_US)
+
+
+def test_c4_time_of_a_suspended_host_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clock but this one runs on while the host sleeps; a test cannot send it to sleep."""
+    monkeypatch.setattr(
+        time, "clock_gettime_ns", {time.CLOCK_BOOTTIME: 7, time.CLOCK_MONOTONIC: 3}.__getitem__
+    )
+    assert boottime_ns() == 7
 
 
 def test_boot_time_goes_forward() -> None:

@@ -30,7 +30,16 @@ MYSQL = {
 
 
 @pytest.mark.parametrize(
-    "variables", [SOUND, MYSQL, SOUND | {"version": "11.8.3-MariaDB-log"}, SOUND | {"wsrep_on": "ON"}]
+    "variables",
+    [
+        SOUND,
+        MYSQL,
+        SOUND | {"version": "11.8.3-MariaDB-log"},
+        SOUND | {"version": "10.6.0-MariaDB"},
+        MYSQL | {"version": "8.0.11"},
+        SOUND | {"wsrep_on": "ON"},
+        SOUND | {"read_only": "0", "super_read_only": "0", "log_bin": "0"},
+    ],
 )
 def test_a_sound_server_is_worked_with(variables: dict[str, str]) -> None:
     assert refusal(variables) == ("", "")
@@ -57,6 +66,11 @@ def test_a_server_or_session_that_cannot_serve_is_refused_with_a_mend(
     assert mend
 
 
+@pytest.mark.parametrize("name", ["tx_isolation", "autocommit", "time_zone"])
+def test_what_a_session_does_not_say_is_not_taken_for_set(name: str) -> None:
+    assert refusal({key: value for key, value in SOUND.items() if key != name})[0]
+
+
 @pytest.mark.parametrize(
     "changes, said",
     [
@@ -65,6 +79,7 @@ def test_a_server_or_session_that_cannot_serve_is_refused_with_a_mend(
         ({"innodb_doublewrite": "OFF"}, "innodb_doublewrite"),
         ({"log_bin": "ON", "sync_binlog": "0"}, "sync_binlog"),
         ({"log_bin": "ON", "sync_binlog": "1000"}, "sync_binlog"),
+        ({"log_bin": "1"}, "sync_binlog"),
         ({"read_only": "ON"}, "primary"),
         ({"super_read_only": "ON"}, "primary"),
     ],
@@ -76,5 +91,8 @@ def test_s1_a_setting_that_loses_commits_is_named(changes: dict[str, str], said:
 
 def test_s1_a_promised_replica_is_one_that_commits_wait_for() -> None:
     assert len(judge_durability(SOUND, replicated=True)) == 1
+    assert judge_durability(SOUND | {"wsrep_on": "ON"}, replicated=True) == [], (
+        "each node has what is committed"
+    )
     for name in ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"):
         assert judge_durability(SOUND | {name: "ON"}, replicated=True) == []

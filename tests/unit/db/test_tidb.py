@@ -45,6 +45,16 @@ def test_a_sound_tidb_is_worked_with(version: str) -> None:
     assert judge_durability(said, replicated=True) == []
 
 
+def test_a_tidb_may_say_one_and_nought_for_on_and_off() -> None:
+    said = SOUND | {
+        name: {"ON": "1", "OFF": "0"}[value]
+        for name, value in SOUND.items()
+        if value in ("ON", "OFF") and name != "autocommit"
+    }
+    assert refusal(said) == ("", "")
+    assert judge_durability(said, replicated=True) == []
+
+
 @pytest.mark.parametrize("version", ["5.7.25-TiDB-v6.1.0", "8.0.11-TiDB-v8.5.5", "8.0.11-TiDB", "TiDB-v8"])
 def test_an_older_tidb_is_refused_with_a_mend(version: str) -> None:
     why, mend = refusal(SOUND | {"version": version})
@@ -82,6 +92,8 @@ def test_a_variable_that_the_server_does_not_know_is_not_taken_for_set() -> None
     [
         ({"tidb_super_read_only": "ON"}, "nothing can be written"),
         ({"tidb_restricted_read_only": "ON"}, "nothing can be written"),
+        ({"read_only": "ON"}, "nothing can be written"),
+        ({"super_read_only": "ON"}, "nothing can be written"),
         ({"datadir": "/tmp/tidb"}, "not in TiKV"),
     ],
 )
@@ -254,3 +266,12 @@ async def test_a_tidb_that_cannot_be_told_apart_from_its_copy_is_refused(
     with pytest.raises(SchemaFault, match=said) as refused:
         await configure(server, MysqlSettings(), version)
     assert mend in refused.value.hint
+    assert (tidb.SESSION in server.told) == (said != "too old"), (
+        "an older one does not know what it would be told"
+    )
+
+
+async def test_a_tidb_that_breaks_off_while_it_is_asked_is_no_refused_user() -> None:
+    lost = OperationalError(2013, "Lost connection to MySQL server during query")
+    with pytest.raises(OperationalError, match="Lost connection"):
+        await configure(TidbServer(SOUND, lost), MysqlSettings(), SOUND["version"])
