@@ -31,10 +31,20 @@ def new_items(number: int, scope: Scope = SCOPE) -> list[NewItem]:
     ]
 
 
-async def fill(database: Database, items: int) -> None:
-    """Put so many items there, as acceptance does: in batches, through the kernel's own insert."""
+def scopes_of(organizations: int) -> Sequence[Scope]:
+    """So many organizations of one installation each; one is the usual one."""
+    return (SCOPE, *(Scope(f"org{number}", "only") for number in range(1, organizations)))
+
+
+async def fill(database: Database, items: int, organizations: int = 1) -> None:
+    """Put so many items there, shared by these, as acceptance does: in batches, through the kernel's own insert."""
+    scopes = scopes_of(organizations)
     for start in range(0, items, ROWS_A_COMMIT):
-        await insert(database, new_items(min(ROWS_A_COMMIT, items - start)))
+        mixed = [
+            new_items(1, scopes[at % len(scopes)])[0]
+            for at in range(start, min(start + ROWS_A_COMMIT, items))
+        ]
+        await insert(database, mixed)
 
 
 def prepare(setting: Setting) -> None:
@@ -46,12 +56,12 @@ async def _prepare(setting: Setting) -> None:
     await make_filled(setting.database, setting.options["jobs"])
 
 
-async def make_filled(url: str, items: int) -> None:
+async def make_filled(url: str, items: int, organizations: int = 1) -> None:
     """A migrated database with so many items, vacuumed."""
     await make_tables(url)
     database = open_database(url)
     await own(database, FAMILY)
-    await fill(database, items)
+    await fill(database, items, organizations)
     await database.close()
     await settle_down(url)
 
@@ -82,6 +92,7 @@ def make_worker(
     concurrency: int,
     scopes: Sequence[Scope] = (SCOPE,),
     claim: Callable[[Any], Txn[list[Claimed]]] = store.claim,
+    metrics: Metrics | None = None,
 ) -> Worker[Claimed]:
     """One worker of the family, wired as the engine wires its own: claims of `concurrency`, twice that in flight.
 
@@ -91,7 +102,7 @@ def make_worker(
     async def all_scopes() -> Sequence[Scope]:
         return scopes
 
-    metrics = Metrics()
+    metrics = metrics or Metrics()
     database.observer = metrics
     work = FamilyWork(FAMILY, lambda request: request, claim, lambda claimed: claimed, handler.run)
     worker = Worker(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import uvloop
@@ -21,15 +22,17 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     database: str
     concurrency: int
+    organizations: int = 1
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What it says, again and again: how many of its items have ended, and when the first began and the last had ended.
 
-    The times are of the host's monotonic clock, which its processes share.
+    The times are of the host's monotonic clock, which its processes share. `rolled_back`: its proven rollbacks.
     """
 
     ended: int
+    rolled_back: int
     first_s: float
     last_s: float
 
@@ -50,40 +53,47 @@ def run(setting: Setting) -> Values:
 
 
 async def _run(setting: Setting) -> Values:
+    concurrency, jobs = setting.options["concurrency"], setting.options["jobs"]
     found = [
-        await _work(url, workers, setting)
+        await worked([Told(database=url, concurrency=concurrency)] * workers, jobs)
         for url, workers in zip(setting.databases, setting.options["workers"], strict=True)
     ]
-    return dict(zip(("one_per_s", "several_per_s"), found, strict=True))
+    return dict(zip(("one_per_s", "several_per_s"), (done.per_s for done in found), strict=True))
 
 
-async def _work(url: str, workers: int, setting: Setting) -> float:
-    """Items a second, from the first claim of all to the last end of all."""
-    told = msgspec.json.encode(Told(database=url, concurrency=setting.options["concurrency"])) + b"\n"
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """Items a second, from the first claim of all to the last end of all, and the rollbacks on the way."""
+
+    per_s: float
+    rolled_back: int
+
+
+async def worked(told: Sequence[Told], jobs: int) -> Worked:
+    """Let a worker process for each of these work until so many items have ended."""
     reports: dict[int, Report] = {}
     done = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
-        processes = [await stack.enter_async_context(_process()) for _ in range(workers)]
+        processes = [await stack.enter_async_context(_process()) for _ in told]
         for process in processes:  # all have imported what they need, and wait
             assert process.stdout is not None
             await process.stdout.readline()
-        listening = [
-            asyncio.create_task(_listen(process, reports, setting.options["jobs"], done))
-            for process in processes
-        ]
-        for process in processes:
+        listening = [asyncio.create_task(_listen(process, reports, jobs, done)) for process in processes]
+        for process, what in zip(processes, told, strict=True):
             assert process.stdin is not None
-            process.stdin.write(told)
+            process.stdin.write(msgspec.json.encode(what) + b"\n")
             await process.stdin.drain()
         await done.wait()
         for process in processes:
             assert process.stdin is not None
             process.stdin.close()  # no more work: end
         await asyncio.gather(*listening)
-    took_s = max(report.last_s for report in reports.values()) - min(
-        report.first_s for report in reports.values()
+    began_s, ended_s = (
+        min(report.first_s for report in reports.values()),
+        max(report.last_s for report in reports.values()),
     )
-    return sum(report.ended for report in reports.values()) / took_s
+    ended = sum(report.ended for report in reports.values())
+    return Worked(ended / (ended_s - began_s), sum(report.rolled_back for report in reports.values()))
 
 
 @contextlib.asynccontextmanager

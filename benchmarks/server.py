@@ -58,7 +58,7 @@ def mariadb_durability(url: str) -> dict[str, str]:
     """The same of a MariaDB: raises `NotDurableError` when one of `DURABLE_MARIADB` is otherwise."""
     names = (*DURABLE_MARIADB, "version", "innodb_buffer_pool_size")
     listed = ", ".join(f"'{name}'" for name in names)
-    found = dict(_on_mariadb(url, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})"))
+    found = dict(on_mariadb(url, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})"))
     weak = [f"{name}={found[name]}" for name, least in DURABLE_MARIADB.items() if found[name] != least]
     if weak:
         raise NotDurableError(f"this server has {', '.join(weak)}: nothing measured on it would count")
@@ -69,14 +69,14 @@ def mariadb_durability(url: str) -> dict[str, str]:
 def fresh_mariadb_databases(server_url: str, count: int) -> Iterator[list[str]]:
     """The same on a MariaDB."""
     names = [f"bench_{new_token()}" for _ in range(count)]
-    _on_mariadb(server_url, *[f"CREATE DATABASE {name}" for name in names])
+    on_mariadb(server_url, *[f"CREATE DATABASE {name}" for name in names])
     try:
         yield [urlunsplit(urlsplit(server_url)._replace(path=f"/{name}")) for name in names]
     finally:
-        _on_mariadb(server_url, *[f"DROP DATABASE {name}" for name in names])
+        on_mariadb(server_url, *[f"DROP DATABASE {name}" for name in names])
 
 
-def _on_mariadb(url: str, *statements: str) -> list[tuple[Any, ...]]:
+def on_mariadb(url: str, *statements: str) -> list[tuple[Any, ...]]:
     """The rows that the last statement answers."""
     parts = urlsplit(url)
 

@@ -11,19 +11,33 @@ import sys
 import time
 
 import msgspec
+import structlog
 import uvloop
 
 from benchmarks.clocking import Tally
-from benchmarks.doonce_noop import Noop, make_worker
+from benchmarks.doonce_noop import Noop, make_worker, scopes_of
 from benchmarks.doonce_workers import Report, Told
+from doonce.app.metrics import Metrics
 from doonce.db.database import open_database
 
 REPORT_SECONDS = 0.01
 
 
+class Counting(Metrics):
+    """The metrics of a worker, with a count of its proven rollbacks."""
+
+    rollbacks = 0
+
+    def rolled_back(self, operation: str, fault: str) -> None:
+        """Count one."""
+        super().rolled_back(operation, fault)
+        self.rollbacks += 1
+
+
 def main() -> None:
     """Work until told to end, and leave without waiting for anybody's threads."""
-    _say(Report(ended=0, first_s=0, last_s=0))
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for reports
+    _say(Report(ended=0, rolled_back=0, first_s=0, last_s=0))
     told = msgspec.json.decode(sys.stdin.buffer.readline(), type=Told)
     uvloop.run(_work(told))
     os._exit(0)
@@ -37,8 +51,17 @@ def _say(report: Report) -> None:
 async def _work(told: Told) -> None:
     database = open_database(told.database)
     tally = Tally(sys.maxsize)
-    worker = make_worker(database, Noop(tally), told.concurrency)
+    metrics = Counting()
+    worker = make_worker(
+        database, Noop(tally), told.concurrency, scopes_of(told.organizations), metrics=metrics
+    )
     tally.first_s = time.perf_counter()
+
+    def report() -> Report:
+        return Report(
+            ended=tally.ended, rolled_back=metrics.rollbacks, first_s=tally.first_s, last_s=tally.last_s
+        )
+
     working = asyncio.create_task(worker.run())
     closed = asyncio.create_task(asyncio.to_thread(sys.stdin.buffer.read))
     said = 0
@@ -46,9 +69,10 @@ async def _work(told: Told) -> None:
         await asyncio.sleep(REPORT_SECONDS)
         if tally.ended != said:
             said = tally.ended
-            _say(Report(ended=said, first_s=tally.first_s, last_s=tally.last_s))
+            _say(report())
     worker.begin_drain()
     await working
+    _say(report())
     await database.close()
 
 

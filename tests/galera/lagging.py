@@ -13,7 +13,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from doonce.db import mysql
 from doonce.db.database import Database
 from doonce.db.mysql import MysqlDriver, PooledConnection
 from doonce.db.transaction import Txn
@@ -74,7 +73,7 @@ async def begun(database: Database, transaction: Txn[Any], *, certifies: bool = 
     connection = await driver._connect()
     assert connection.certifies, "this is no node of a cluster"
     connection.certifies = certifies
-    await connection.execute(mysql.BEGIN)
+    await connection.begin()
     value: Any = None
     while True:
         try:

@@ -26,6 +26,10 @@ STATUS: Final = (
 )
 MEMBERS: Final = "SELECT cluster_uuid, node_uuid FROM mysql.wsrep_cluster_members"
 MAY_READ: Final = "GRANT SELECT ON mysql.wsrep_cluster_members TO this user"
+BEGINNING: Final = "SAVEPOINT beginning"
+STILL_THERE: Final = "RELEASE SAVEPOINT beginning"
+"""A node that rolls a transaction back for one of another node does not always say so: what follows would then run in a
+new one, without the locks and the writes that came before. The new one has no such savepoint (PROTOCOL T1)."""
 IS_NODE: Final = Statement(
     "galera.is_node", lambda dialect: sa.text("SHOW SESSION VARIABLES LIKE 'wsrep_on'")
 )

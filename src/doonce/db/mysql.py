@@ -4,7 +4,8 @@ Three things are unlike the other engines. A row that a statement found counts a
 (FOUND_ROWS). A deadlock or a failed certification may be told at any later statement, and after it a bare COMMIT would
 succeed having done nothing: any error therefore ends the transaction here. And there is no transactional named lock:
 fences are rows that everybody *writes*, since a lock that is only read is not certified on Galera (PROTOCOL S5). On a
-node of such a cluster a transaction begins with all that was committed before, and `Certify` writes rows as well.
+node of such a cluster a transaction begins with all that was committed before, `Certify` writes rows as well, and a
+savepoint shows before COMMIT that it is still the one that was begun.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 
-from doonce.db import mysql_plain
+from doonce.db import galera, mysql_plain
 from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, silence
 from doonce.db.mysql_connection import BEGIN, PooledConnection, decoded, text_positions
 from doonce.db.mysql_faults import classify, driver_errors, is_rollback_at_commit, wire_error
@@ -97,7 +98,7 @@ class MysqlDriver:
                 value = await _ask(self._carry_out(connection, call))
         finally:
             transaction.close()
-        await self._commit(connection)
+        await self._commit(connection, readonly=readonly)
         return result
 
     async def _carry_out(self, connection: PooledConnection, call: Any) -> Any:
@@ -125,7 +126,9 @@ class MysqlDriver:
             return None  # row locks exclude everybody here; the server carries no hints, so others poll
         raise TypeError(f"not a statement: {call!r}")
 
-    async def _commit(self, connection: PooledConnection) -> None:
+    async def _commit(self, connection: PooledConnection, *, readonly: bool = False) -> None:
+        if connection.of_galera and not readonly:
+            await _ask(connection.execute(galera.STILL_THERE))
         if not connection.in_transaction():
             raise RolledBack("the server has ended the transaction by itself: a COMMIT would do nothing")
         connection.committing = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from doonce.db import mysql_plain, tidb
+from doonce.db import galera, mysql_plain, tidb
 from doonce.db.statement import Statement
 from doonce.db.transaction import Params
 
@@ -38,8 +38,8 @@ class MysqlRow:
 class PooledConnection:
     """One connection with its prepared statements, and the fence slot that it writes where it shares one.
 
-    `certifies`: it leads to a cluster where a lock alone is not relied on (a node of Galera, TiDB). `of_tidb`: to the
-    latter. `plain`: its statements are those of the plain form.
+    `certifies`: it leads to where a lock alone is not relied on: `of_tidb`, or `of_galera`, a node of such a cluster.
+    `plain`: its statements are those of the plain form.
     """
 
     def __init__(self, raw: Any, slot: int) -> None:
@@ -47,6 +47,7 @@ class PooledConnection:
         self.slot = slot
         self.certifies = False
         self.of_tidb = False
+        self.of_galera = False
         self.plain = False
         self._prepared: dict[str, Any] = {}
         self.committing = False
@@ -59,8 +60,10 @@ class PooledConnection:
         return await self.fetch(compiled.text, compiled.arguments(params))
 
     async def begin(self, *, readonly: bool = False) -> None:
-        """Begin a transaction, which on TiDB takes its locks as it goes."""
+        """Begin a transaction, which on TiDB takes its locks as it goes; on a node one that can be told from others."""
         await self.execute(tidb.BEGIN if self.of_tidb else BEGIN_READ if readonly else BEGIN)
+        if self.of_galera and not readonly:
+            await self.execute(galera.BEGINNING)
 
     async def fetch(self, text: str, arguments: Sequence[Any] = ()) -> list[MysqlRow]:
         """Rows of one statement, prepared once per connection."""

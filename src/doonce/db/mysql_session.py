@@ -93,4 +93,4 @@ async def _join_cluster(connection: PooledConnection) -> None:
     if doubts:
         raise Disconnected("; ".join(doubts))
     await connection.execute(galera.CAUSAL_READS)
-    connection.certifies = True
+    connection.certifies = connection.of_galera = True

@@ -68,7 +68,7 @@ class Stepped:
 async def begin(connection: Any) -> None:
     """As the connection's driver begins."""
     if isinstance(connection, mysql.PooledConnection):
-        await connection.execute(mysql.BEGIN)
+        await connection.begin()
     else:
         await connection.raw.execute(postgresql.BEGIN)
 
