@@ -3,6 +3,7 @@
 # make test   everything but a cluster, on every engine; installs and starts what it needs
 # make kill   N seeds (20) at every boundary where a process can die
 # make galera  a cluster of three nodes for the tests, in var/galera; `scripts/galera.sh down` stops it
+# make mysql  the tests of the MySQL wire on a MySQL of Debian's unstable suite, which is unpacked and not installed
 # make conformance-all  the conformance suite on every engine, and on a cluster whose nodes come to harm; CI does both
 # make bench  measure, and write var/bench.json
 # make snapshots   write the SQL of every statement anew, for review
@@ -11,7 +12,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types imports kill galera conformance-all bench snapshots lock clean venv-demo venv-dev venv-bench
+.PHONY: help demo check test lint types imports kill galera mysql conformance-all bench snapshots lock clean venv-demo venv-dev venv-bench
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -20,7 +21,7 @@ N ?= 20
 UV ?= uv
 
 help:
-	@sed -n 's/^# //p' Makefile | head -9
+	@sed -n 's/^# //p' Makefile | head -10
 
 demo: venv-demo
 	$(BIN)/doonce demo $(if $(filter-out 0,$(KEEP)),--keep)
@@ -46,6 +47,11 @@ kill: venv-dev
 
 galera:
 	scripts/galera.sh up
+
+mysql: venv-dev
+	scripts/libfaketime.sh
+	scripts/mysql.sh run $(BIN)/python -m pytest -m "mariadb and not postgresql" \
+		tests/store tests/e2e tests/process tests/conformance
 
 conformance-all: venv-dev
 	scripts/postgres.sh run scripts/mariadb.sh run scripts/galera.sh run scripts/conformance-all.sh $(BIN)/python

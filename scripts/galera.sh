@@ -27,6 +27,7 @@ CUT_SECONDS=20
 
 say() { printf 'galera: %s\n' "$*" >&2; }
 
+. "$ROOT/scripts/debian.sh"
 # shellcheck source=scripts/galera_network.sh
 . "$ROOT/scripts/galera_network.sh"
 
@@ -49,21 +50,9 @@ libfaketime() {
 
 install_servers() {
   if [ -n "$(program mariadbd)" ] && [ -n "$(provider)" ] && [ -n "$(program rsync)" ]; then return 0; fi
-  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-    say "mariadbd, Galera's library or rsync is missing, and only root on Debian can install them."
-    say "Next: install mariadb-server, galera-4 and rsync."
-    exit 1
-  fi
+  needs_debian "mariadbd, Galera's library or rsync is missing" "install mariadb-server, galera-4 and rsync."
   say "installing the servers from Debian's packages"
-  local policy=/usr/sbin/policy-rc.d
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq >/dev/null
-  if [ ! -e "$policy" ]; then # the package would otherwise start a server of its own
-    trap 'rm -f /usr/sbin/policy-rc.d' RETURN
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod +x "$policy"
-  fi
-  apt-get install -y -qq --no-install-recommends mariadb-server galera-4 rsync iproute2 >/dev/null </dev/null
+  install_unstarted mariadb-server galera-4 rsync iproute2
 }
 
 # The server refuses to run as root.

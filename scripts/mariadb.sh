@@ -13,6 +13,8 @@ START_SECONDS=60
 
 say() { printf 'mariadb: %s\n' "$*" >&2; }
 
+. "$ROOT/scripts/debian.sh"
+
 # A program of the server, wherever the distribution has put it, or nothing.
 program() {
   PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v "$1" || true
@@ -20,21 +22,10 @@ program() {
 
 install_server() {
   [ -z "$(program mariadbd)" ] || return 0
-  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-    say "no server binaries found, and only root on Debian can install them."
-    say "Next: install MariaDB 10.11 or later, or set DOONCE_TEST_MARIADB to the URL of a server."
-    exit 1
-  fi
+  needs_debian "no server's programs found" \
+    "install MariaDB 10.11 or later, or set DOONCE_TEST_MARIADB to the URL of a server."
   say "installing the server from Debian's packages"
-  local policy=/usr/sbin/policy-rc.d
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq >/dev/null
-  if [ ! -e "$policy" ]; then # the package would otherwise start a server of its own
-    trap 'rm -f /usr/sbin/policy-rc.d' RETURN
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod +x "$policy"
-  fi
-  apt-get install -y -qq --no-install-recommends mariadb-server >/dev/null </dev/null
+  install_unstarted mariadb-server
 }
 
 # The server refuses to run as root.

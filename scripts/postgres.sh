@@ -12,6 +12,8 @@ STATE="$ROOT/var/postgres"  # holds the data directory's path and the server's U
 
 say() { printf 'postgres: %s\n' "$*" >&2; }
 
+. "$ROOT/scripts/debian.sh"
+
 # The folder of the newest server's programs, or nothing.
 binaries() {
   local folder
@@ -22,20 +24,15 @@ binaries() {
 
 install_server() {
   [ -z "$(binaries)" ] || return 0
-  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-    say "no server binaries found, and only root on Debian can install them."
-    say "Next: install PostgreSQL 15 or later, or set DOONCE_TEST_POSTGRES to the URL of a server."
-    exit 1
-  fi
+  needs_debian "no server's programs found" \
+    "install PostgreSQL 15 or later, or set DOONCE_TEST_POSTGRES to the URL of a server."
   say "installing the server from Debian's packages"
   local settings=/etc/postgresql-common/createcluster.conf
   if [ ! -e "$settings" ]; then # the package would otherwise start a server of its own
     mkdir -p "${settings%/*}"
     echo "create_main_cluster = false" >"$settings"
   fi
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq >/dev/null
-  apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold postgresql >/dev/null </dev/null
+  install_packages -o Dpkg::Options::=--force-confold postgresql
 }
 
 # PostgreSQL refuses to run as root.

@@ -3,12 +3,13 @@
 A failover, or a copy put back, may lack the newest commits, a dispatch mark among them (PROTOCOL S2). On PostgreSQL an
 incarnation is the system's identifier; the timeline, which a promotion or a recovery to a point in time moves on; the
 number of the table of the pins, which a dump that is loaded makes anew; and, where this user may ask for it, the moment
-when the data directory's own files were made, which a base backup that is put back makes anew. On
-SQLite it is a random id, in the database and in the side file of each host that pinned it. The MySQL wire has neither
-timeline nor identifier of the data: there it is the server's own number, which servers of one replication must not
-share, and the moment when that server made the file of the pins, which every restored copy makes anew. A cluster of
-Galera has an identifier of its data, and its members stand for the timeline (`db/galera.py`). TiDB says which cluster
-it is, and the number and moment of the table stand for the timeline (`db/tidb.py`).
+when the data directory's own files were made, which a base backup that is put back makes anew. On SQLite it is a random
+id, in the database and in the side file of each host that pinned it. The MySQL wire has neither timeline nor identifier
+of the data: there it is the server's own number, which servers of one replication must not share, and the moment when
+that server made the table of the pins, which a dump that is loaded makes anew, and on MariaDB, where it is the file's,
+a copy of the data as well. A cluster of Galera has an identifier of its data, and its members stand for the timeline
+(`db/galera.py`). TiDB says which cluster it is, and the number and moment of the table stand for the timeline
+(`db/tidb.py`).
 """
 
 from __future__ import annotations

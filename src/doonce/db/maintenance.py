@@ -331,7 +331,7 @@ def _fetch_on_mysql(connection: sa.Connection, call: Fetch) -> list[_Row]:
     result = connection.exec_driver_sql(text, tuple(arguments))
     if not result.returns_rows:
         return []
-    texts = mysql.text_positions(result.cursor.description)
+    texts = mysql.text_positions(result.cursor.description, compiled.texts)
     return [_Row(mysql.decoded(tuple(row), texts), tuple(result.keys())) for row in result]
 
 

@@ -64,7 +64,7 @@ class MysqlDriver:
     async def run(self, factory: Callable[[], Txn[T]], *, readonly: bool) -> T:
         """Drive one transaction and commit it; raises a `DatabaseFault` that says what is proven."""
         async with self._slots:
-            connection = self._idle.pop() if self._idle else await self._connect()
+            connection = self._rested() or await self._connect()
             connection.committing = False
             try:
                 async with asyncio.timeout(self.settings.answer_timeout_seconds):
@@ -161,7 +161,17 @@ class MysqlDriver:
         if self._closed:
             connection.terminate()
         else:
+            connection.rest()
             self._idle.append(connection)
+
+    def _rested(self) -> PooledConnection | None:
+        """The one that was used last; the ones that have rested too long are dropped."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_fresh():
+                return connection
+            connection.terminate()
+        return None
 
     async def _roll_back(self, connection: PooledConnection) -> None:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import time
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from doonce.db import galera, mysql_plain, tidb
@@ -39,7 +41,7 @@ class PooledConnection:
     """One connection with its prepared statements, and the fence slot that it writes where it shares one.
 
     `certifies`: it leads to where a lock alone is not relied on: `of_tidb`, or `of_galera`, a node of such a cluster.
-    `plain`: its statements are those of the plain form.
+    `plain`: its statements are those of the plain form. `rests_seconds_max`: how long it may be left unused.
     """
 
     def __init__(self, raw: Any, slot: int) -> None:
@@ -51,13 +53,16 @@ class PooledConnection:
         self.plain = False
         self._prepared: dict[str, Any] = {}
         self.committing = False
+        self.rests_seconds_max = math.inf
+        self._rests_since = time.monotonic()
 
     async def ask(self, statement: Statement, params: Params) -> list[MysqlRow]:
         """Rows of a statement, in the form that the server has."""
         if self.plain:
-            return await self.fetch(*mysql_plain.spelled(statement, params))
+            texts = statement.mysql_plain.texts
+            return await self.fetch(*mysql_plain.spelled(statement, params), texts=texts)
         compiled = statement.mysql
-        return await self.fetch(compiled.text, compiled.arguments(params))
+        return await self.fetch(compiled.text, compiled.arguments(params), texts=compiled.texts)
 
     async def begin(self, *, readonly: bool = False) -> None:
         """Begin a transaction, which on TiDB takes its locks as it goes; on a node one that can be told from others."""
@@ -65,8 +70,10 @@ class PooledConnection:
         if self.of_galera and not readonly:
             await self.execute(galera.BEGINNING)
 
-    async def fetch(self, text: str, arguments: Sequence[Any] = ()) -> list[MysqlRow]:
-        """Rows of one statement, prepared once per connection."""
+    async def fetch(
+        self, text: str, arguments: Sequence[Any] = (), *, texts: Container[str] = ()
+    ) -> list[MysqlRow]:
+        """Rows of one statement, prepared once per connection. `texts`: columns that hold text."""
         statement = self._prepared.get(text)
         if statement is None:
             statement = self._prepared[text] = await self.raw.prepare(text)
@@ -74,8 +81,8 @@ class PooledConnection:
         if not result.description:
             return []
         names = {column[0]: position for position, column in enumerate(result.description)}
-        texts = text_positions(result.description)
-        return [MysqlRow(decoded(row, texts), names) for row in result.rows or ()]
+        positions = text_positions(result.description, texts)
+        return [MysqlRow(decoded(row, positions), names) for row in result.rows or ()]
 
     async def execute(self, text: str, arguments: Sequence[Any] = ()) -> None:
         """Run one statement without rows, as text."""
@@ -95,14 +102,29 @@ class PooledConnection:
         """Prepare every statement anew: a table may have changed under one."""
         self._prepared.clear()
 
+    def rest(self) -> None:
+        """Nobody uses it from now on."""
+        self._rests_since = time.monotonic()
+
+    def is_fresh(self) -> bool:
+        """Whether it has not rested for so long that the server may be about to close it."""
+        return time.monotonic() - self._rests_since <= self.rests_seconds_max
+
     def terminate(self) -> None:
         """Drop the connection without a word."""
         self.raw.close()
 
 
-def text_positions(description: Iterable[Sequence[Any]]) -> list[int]:
-    """Which columns of a result hold texts, although the server may call them bytes."""
-    return [position for position, column in enumerate(description) if column[1] in TEXT_TYPES]
+def text_positions(description: Iterable[Sequence[Any]], texts: Container[str] = ()) -> list[int]:
+    """Which columns of a result hold texts, although the server may call them bytes, or long ones.
+
+    A value that was cast and went through a table of the server's own is one of any length to MySQL.
+    """
+    return [
+        position
+        for position, column in enumerate(description)
+        if column[1] in TEXT_TYPES or column[0] in texts
+    ]
 
 
 def decoded(row: tuple[Any, ...], texts: Sequence[int]) -> tuple[Any, ...]:

@@ -22,11 +22,11 @@ DENIED: Final = frozenset({1044, 1142, 1143, 1370})
 SCHEMA: Final = frozenset({1049, 1051, 1054, 1064, 1146, 1176, 1419})
 NO_SPACE: Final = frozenset({1021, 1114})
 ELSEWHERE: Final = frozenset(
-    {1040, 1041, 1042, 1043, 1047, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1290, 1836, 1927}
+    {1040, 1041, 1042, 1043, 1047, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1290, 1836, 1927, 4031}
     | {8027, 8120, 9001, 9002, 9003, 9004, 9005, 9010}
 )
-"""Another connection may do better: lost, shutting down, without a majority, full, read only. On TiDB also: its
-placement driver or a region's store gives no answer, or this server does not know the newest tables."""
+"""Another connection may do better: lost, idle too long, shutting down, without a majority, full, read only. On TiDB
+also: its placement driver or a region's store gives no answer, or this server does not know the newest tables."""
 CLIENT_SIDE: Final = range(2000, 3000)
 ROLLED_BACK_AT_COMMIT: Final = frozenset({1213, 1205, 1020})
 """Proven even from COMMIT: a deadlock, or a failed certification. Every other error of it leaves it unknown."""

@@ -25,6 +25,8 @@ VARIABLES_OF_TIDB: Final = VARIABLES.removesuffix(")") + "".join(f", '{name}'" f
 MARIADB_MIN: Final = (10, 6)
 """The first one with JSON_TABLE and SKIP LOCKED."""
 MYSQL_MIN: Final = (8, 0)
+DOUBLEWRITE_MENDS: Final = frozenset({"ON", "1", "DETECT_AND_RECOVER"})
+"""MySQL's DETECT_ONLY says that a page was half written, and has nothing to mend it with."""
 PACKET_BYTES_MIN: Final = 16_777_216
 """The server's own default; a flush of the largest batch, escaped, is below it."""
 
@@ -70,8 +72,9 @@ def judge_durability(variables: Mapping[str, str], *, replicated: bool) -> list[
         faults.append(
             f"innodb_flush_log_at_trx_commit is {variables.get('innodb_flush_log_at_trx_commit')}, not 1"
         )
-    if variables.get("innodb_doublewrite", "ON") == "OFF":
-        faults.append("innodb_doublewrite is off")
+    doublewrite = variables.get("innodb_doublewrite", "ON")
+    if doublewrite not in DOUBLEWRITE_MENDS:
+        faults.append(f"innodb_doublewrite is {doublewrite.lower()}")
     if variables.get("log_bin", "OFF") in ("ON", "1") and variables.get("sync_binlog") != "1":
         faults.append(f"the binary log is on, and sync_binlog is {variables.get('sync_binlog')}, not 1")
     semi_sync = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")

@@ -15,12 +15,15 @@ from doonce.db.mysql_faults import wire_error
 from doonce.db.mysql_server import VARIABLES, VARIABLES_OF_TIDB, refusal
 
 log = structlog.get_logger("doonce.database")
-SESSION: Final = (
-    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
-    " innodb_lock_wait_timeout = %s"
+SQL_MODE: Final = (
+    "STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
+"""What is refused rather than cut. MySQL warns each session that is strict without the three in the middle."""
+SESSION: Final = f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', innodb_lock_wait_timeout = %s"
 ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 IDLE: Final = "SET SESSION idle_transaction_timeout = %s"
+IDLE_ANYWHERE: Final = "SET SESSION wait_timeout = %s"
+"""MySQL ends what idles in a transaction only as it ends whatever idles, so what has rested long is not used again."""
 STATEMENT_TIME: Final = {
     True: "SET SESSION max_statement_time = %s / 1000",
     False: "SET SESSION max_execution_time = %s",
@@ -49,8 +52,11 @@ async def configure(connection: PooledConnection, settings: MysqlSettings, versi
     await connection.execute(ISOLATION)
     if is_mariadb:
         await connection.execute(IDLE, (settings.idle_in_transaction_timeout_seconds,))
-    if is_tidb:
+    elif is_tidb:
         await _for_tidb(connection, settings, version)
+    else:
+        await connection.execute(IDLE_ANYWHERE, (settings.idle_in_transaction_timeout_seconds,))
+        connection.rests_seconds_max = settings.idle_in_transaction_timeout_seconds / 2
     await connection.execute(STATEMENT_TIME[is_mariadb], (settings.statement_timeout_ms,))
     asked = VARIABLES_OF_TIDB if is_tidb else VARIABLES
     said = {row[0].lower(): str(row[1]) for row in await connection.fetch(asked)}

@@ -119,6 +119,13 @@ def _leads(source: Any) -> bool:
     return isinstance(source, sa.Join) and _leads(source.left)
 
 
+def _has_batch(source: Any) -> bool:
+    """Whether it is a batch, or joins one."""
+    return _leads(source) or (
+        isinstance(source, sa.Join) and (_has_batch(source.left) or _has_batch(source.right))
+    )
+
+
 class BatchFirst(MySQLCompiler):
     """Writes the batch first, and the tables after it in the order of the statement."""
 
@@ -138,6 +145,19 @@ class BatchFirst(MySQLCompiler):
         return super()._compose_select_body(  # type: ignore[no-untyped-call]  # SQLAlchemy's own gap
             text, select, compile_state, inner_columns, froms, *others, **named
         )
+
+    def for_update_clause(self, select: Any, **options: Any) -> str:
+        """MySQL refuses to lock a batch, so the tables beside it are named there, which MariaDB has no words for."""
+        clause: str = super().for_update_clause(select, **options)
+        sources = select.get_final_froms()
+        if not any(_has_batch(source) for source in sources):
+            return clause
+        locking = select._for_update_arg  # noqa: SLF001 (SQLAlchemy's own compiler asks in the same way)
+        wanted = locking.of or sources
+        of = "OF " + ", ".join(self.preparer.quote(name) for source in wanted for name in _looked_up(source))
+        if locking.read:
+            return f" {_on_mysql(f'FOR SHARE {of}')} {_on_mariadb(clause.strip())}"
+        return clause.replace(" FOR UPDATE", f" FOR UPDATE {_on_mysql(of)}")
 
     def visit_join(self, join: sa.Join, asfrom: bool = False, from_linter: Any = None, **options: Any) -> str:
         """An inner join with a batch begins with the batch, and stays in that order."""
@@ -215,6 +235,16 @@ class PlainBatchFirst(BatchFirst):
         """DELETE with the hint, if it begins with a batch."""
         text: str = super().visit_delete(delete_stmt, *positional, **options)  # type: ignore[no-untyped-call]
         return _hinted(text, "DELETE", [delete_stmt.table.name]) if " USING ROWS[" in text else text
+
+
+def _on_mysql(words: str) -> str:
+    """A comment that MySQL obeys; to MariaDB, which takes none of these versions for its own, it is one."""
+    return f"/*!80001 {words} */"
+
+
+def _on_mariadb(words: str) -> str:
+    """A comment that MariaDB alone obeys."""
+    return f"/*M! {words} */"
 
 
 def _hinted(text: str, verb: str, names: Sequence[str]) -> str:

@@ -181,7 +181,7 @@ class Compiled:
     """SQL text of one dialect and the source of each of its positional parameters.
 
     `writes`: the table that it changes, if it changes one and answers no rows. `touches`: every table it names.
-    `plain`: it reads, and locks nothing.
+    `plain`: it reads, and locks nothing. `texts`: the columns of its rows that hold text.
     """
 
     text: str
@@ -189,6 +189,7 @@ class Compiled:
     writes: str | None = None
     touches: frozenset[str] = frozenset()
     plain: bool = False
+    texts: frozenset[str] = frozenset()
 
     def arguments(self, params: Params) -> list[Any]:
         """The positional arguments for a driver."""
@@ -297,7 +298,16 @@ def _compile(build: Build, name: DialectName, *, plain: bool = False) -> Compile
     touches = frozenset(part.name for part in visitors.iterate(statement) if isinstance(part, sa.Table))
     text = " ".join(compiled.string.split())
     reads = text.startswith("SELECT") and " FOR UPDATE" not in text and " FOR SHARE" not in text
-    return Compiled(text, tuple(slots), _written(statement), touches, reads)
+    return Compiled(text, tuple(slots), _written(statement), touches, reads, _texts(statement))
+
+
+def _texts(statement: sa.sql.ClauseElement) -> frozenset[str]:
+    """The columns of its rows that hold text, whatever a server says of what it made up itself."""
+    if not isinstance(statement, sa.Select):
+        return frozenset()
+    return frozenset(
+        column.name for column in statement.exported_columns if isinstance(column.type, sa.String)
+    )
 
 
 def _written(statement: sa.sql.ClauseElement) -> str | None:

@@ -12,6 +12,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 ENGINE: Final = "InnoDB"
+WIDTH: Final = re.compile(r"^(\w*INT)\(\d+\)")
+"""How wide a client may show an integer: MariaDB says it, MySQL does not, and nothing depends on it."""
 COLUMNS: Final = sa.text(
     "SELECT column_name, column_type, character_set_name, collation_name, is_nullable, column_default, extra,"
     " generation_expression FROM information_schema.columns"
@@ -41,7 +43,7 @@ def _described(
     extra: str,
     computed: Any,
 ) -> str:
-    words = [re.sub(r"^BIGINT\(\d+\)", "BIGINT", _text(kind).upper())]
+    words = [WIDTH.sub(r"\1", _text(kind).upper())]
     if charset is not None:
         words += ["CHARACTER SET", _text(charset), "COLLATE", _text(collation)]
     if nullable == "NO":

@@ -141,7 +141,10 @@ CROWD: Final = 4
 
 @statement
 def lock_found(_engine: Engine) -> Executable:
-    """Those of the found rows that nobody else holds and that are still free. Ids are given in hexadecimal."""
+    """Those of the found rows that nobody else holds and that are still free. Ids are given in hexadecimal.
+
+    MySQL refuses to lock what is found, so that the outbox is named; to MariaDB that is a comment.
+    """
     return (
         sql_text(
             "SELECT o.outbox_id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id VARCHAR(512) PATH '$')) AS found"
@@ -149,7 +152,7 @@ def lock_found(_engine: Engine) -> Executable:
             " WHERE o.state = :pending"
             " AND o.due_at_us <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
             " AND o.lease_until_us < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-            " LIMIT :rows_max FOR UPDATE SKIP LOCKED"
+            " LIMIT :rows_max FOR UPDATE /*!80001 OF o */ SKIP LOCKED"
         )
         .bindparams(bindparam("pending", OutboxState.PENDING.value))
         .columns(_c.outbox_id)

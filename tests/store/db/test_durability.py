@@ -1,6 +1,7 @@
 """S1 and S2 against real databases: settings that lose commits, and databases that are not the one relied on."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import AsyncIterator
 from functools import partial
@@ -479,7 +480,7 @@ async def run_on_mariadb(url: str, *texts: str) -> None:
 async def test_s2_mariadb_is_known_by_its_number_and_when_the_pins_were_made(on_mariadb: Database) -> None:
     pinned = await on_mariadb.read(incarnation.newest)
     assert pinned is not None
-    assert pinned.place.identity.startswith("server::")
+    assert re.fullmatch(r"server:[0-9a-f-]*:\d+", pinned.place.identity)
     assert pinned.place.timeline.startswith("made:20")
 
 
@@ -599,13 +600,13 @@ async def test_a_mariadb_that_is_too_old_is_refused_with_the_mend(
 async def test_a_session_that_commits_by_itself_is_refused(
     on_mariadb: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    on_its_own = "SET SESSION autocommit = ON, innodb_lock_wait_timeout = %s"
+    monkeypatch.setattr(mysql_session, "SESSION", on_its_own)
+    isolation = mysql_session.ISOLATION
     monkeypatch.setattr(mysql_session, "ISOLATION", "SET SESSION autocommit = ON")
-    monkeypatch.setattr(mysql_session, "SESSION", "SET SESSION innodb_lock_wait_timeout = %s")
     with pytest.raises(Unavailable, match="isolation stays REPEATABLE-READ") as caught:
         await on_mariadb.transact(tick)
     assert "READ COMMITTED" in caught.value.hint
-    monkeypatch.setattr(
-        mysql_session, "SESSION", "SET SESSION tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %s"
-    )
+    monkeypatch.setattr(mysql_session, "ISOLATION", isolation)
     with pytest.raises(Unavailable, match="commits each statement by itself"):
         await on_mariadb.transact(tick)

@@ -1,15 +1,19 @@
 """What is unlike other engines on the MySQL wire: exact identities, fences that are written, commits that are lost."""
 
 import asyncio
+import time
+from functools import partial
 from typing import Any
 
 import pymysql
 import pytest
 import sqlalchemy as sa
-from asyncmy.errors import OperationalError
-from tests.store.db.notes import READ, NoteDatabase, locked, note, put, write
+from asyncmy.errors import MySQLError, OperationalError
+from tests.store.db.notes import READ, NoteDatabase, locked, note, put, statement, write
+from tests.store.db.snapshot_sql import import_everything
 
-from doonce.db.database import Database
+from doonce.db import migrate
+from doonce.db.database import Database, open_database
 from doonce.db.faults import (
     CommitUnknown,
     Contended,
@@ -19,10 +23,14 @@ from doonce.db.faults import (
     RolledBack,
     SchemaFault,
 )
-from doonce.db.mysql import MysqlDriver, MysqlSettings, PooledConnection
+from doonce.db.mysql import MysqlDriver, MysqlSettings, PooledConnection, text_positions
 from doonce.db.mysql_faults import classify
 from doonce.db.mysql_fences import FENCE_SLOTS
+from doonce.db.statement import Statement
 from doonce.db.transaction import Txn, clock, fetch, insert_many, lock_exclusive, lock_shared
+from doonce.ownership import store as ownership
+
+SQL_MODE = "STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
 
 def driver_of(database: Database) -> MysqlDriver:
@@ -52,7 +60,7 @@ async def test_identities_are_byte_exact(mariadb: NoteDatabase) -> None:
     "asked, wanted",
     [
         ("SELECT @@session.time_zone", "+00:00"),
-        ("SELECT @@session.transaction_isolation", "READ-COMMITTED"),
+        ("SELECT @@session.sql_mode", SQL_MODE),
         ("SELECT @@session.innodb_lock_wait_timeout", 2),
         ("SELECT @@session.autocommit", 0),
     ],
@@ -60,8 +68,15 @@ async def test_identities_are_byte_exact(mariadb: NoteDatabase) -> None:
 async def test_every_connection_says_what_the_protocol_needs(
     mariadb: NoteDatabase, asked: str, wanted: object
 ) -> None:
-    asked = asked.replace("transaction_isolation", "tx_isolation")  # MariaDB 10.11 has the older name only
     assert await scalar(mariadb, asked) == wanted
+
+
+async def test_every_transaction_reads_what_is_committed(mariadb: NoteDatabase) -> None:
+    """By either of the names that servers have for it."""
+    connection = await driver_of(mariadb.database)._connect()
+    asked = "SHOW SESSION VARIABLES WHERE variable_name IN ('tx_isolation', 'transaction_isolation')"
+    assert {row[1] for row in await connection.fetch(asked)} == {"READ-COMMITTED"}
+    connection.terminate()
 
 
 async def test_t2_strict_mode_refuses_what_would_be_cut(mariadb: NoteDatabase) -> None:
@@ -149,6 +164,100 @@ async def test_a_commit_that_would_do_nothing_is_a_rollback(mariadb: NoteDatabas
     connection.terminate()
 
 
+WHICH = statement("note.which_connection", lambda dialect: sa.select(sa.func.connection_id()))
+
+
+async def test_what_stands_still_in_a_transaction_is_ended_by_the_server_and_done_again(
+    mariadb: NoteDatabase,
+) -> None:
+    """As a process that is frozen: its loop does nothing until the server has lost patience."""
+    used: list[int] = []
+
+    def stand_still() -> Txn[None]:
+        yield from put([("a", len(used))])
+        used.append((yield from fetch(WHICH))[0][0])
+        if len(used) == 1:
+            wait_ended(mariadb.url, used[0])
+        yield from put([("b", len(used))])
+
+    database = open_database(mariadb.url, mysql=MysqlSettings(idle_in_transaction_timeout_seconds=1))
+    await database.transact(stand_still)
+    await database.close()
+    assert len(set(used)) == 2
+    assert await mariadb.rows() == [("a", 1), ("b", 2)]
+
+
+def wait_ended(url: str, thread_id: int) -> None:
+    """Until the server has closed a connection."""
+    where = sa.make_url(url)
+    give_up = time.monotonic() + 30
+    with (
+        pymysql.connect(
+            host=where.host, port=where.port or 3306, user=where.username, password=str(where.password)
+        ) as server,
+        server.cursor() as cursor,
+    ):
+        while cursor.execute("SELECT 1 FROM information_schema.processlist WHERE id = %s", (thread_id,)):
+            assert time.monotonic() < give_up, "the server ends nothing"
+            time.sleep(0.05)
+
+
+async def test_what_has_rested_too_long_is_not_used_again(mariadb: NoteDatabase) -> None:
+    """Where the server closes whatever idles, it may be about to."""
+    driver = driver_of(mariadb.database)
+    rested = await driver._connect()
+    rested.rests_seconds_max = -1
+    (old,) = (await rested.fetch("SELECT connection_id()"))[0]
+    driver._idle.append(rested)
+    used: list[int] = []
+
+    def which() -> Txn[None]:
+        used.append((yield from fetch(WHICH))[0][0])
+
+    for _ in range(2):
+        await mariadb.database.transact(which)
+    assert used == [used[0]] * 2
+    assert used[0] != old
+
+
+OF_OTHERS = {
+    "durability.end_frozen", "incarnation.database_oid", "incarnation.files_made_at", "incarnation.identifier",
+    "incarnation.may_read", "incarnation.timeline", "galera.members", "tidb.cluster", "tidb.made",
+}  # fmt: skip
+"""Statements for other engines."""
+OF_TESTS = ("job.", "note.", "page.", "posting.", "test.")
+
+
+async def test_the_server_understands_every_statement(fresh_mariadb: str) -> None:
+    """MySQL refuses some that MariaDB takes, and the other way round."""
+    import_everything()
+    await migrate.migrate(fresh_mariadb, install=partial(ownership.install, "test", "sha256:0", "op_1"))
+    database = open_database(fresh_mariadb)
+    connection = await driver_of(database)._connect()
+    refused = {}
+    for name, made in Statement.registry.items():
+        if name in OF_OTHERS or name.startswith(OF_TESTS):
+            continue
+        try:
+            await connection.raw.prepare(made.mysql.text)
+        except MySQLError as error:
+            refused[name] = str(error)
+    connection.terminate()
+    await database.close()
+    assert refused == {}
+
+
+async def test_what_a_statement_calls_text_is_text_although_the_server_calls_it_bytes(
+    mariadb: NoteDatabase,
+) -> None:
+    """As MySQL does with what was cast, of any length, and went through a table of its own."""
+    connection = await driver_of(mariadb.database)._connect()
+    asked = "SELECT made.name FROM (SELECT CAST(? AS BINARY) AS name LIMIT 9) AS made"
+    assert [tuple(row) for row in await connection.fetch(asked, ["ä"], texts={"name"})] == [("ä",)]
+    assert text_positions([("name", 252), ("body", 252), ("id", 253)], {"name"}) == [0, 2]
+    connection.terminate()
+
+
 def kill(url: str, thread_id: int) -> None:
     """End a session as an operator would."""
     where = sa.make_url(url)
@@ -170,7 +279,8 @@ async def test_a_row_that_keeps_its_values_counts_as_found(mariadb: NoteDatabase
     "code, fault",
     [
         (1213, RolledBack), (1205, Contended), (1047, Disconnected), (2013, Disconnected), (1062, RefusedData),
-        (1021, OutOfSpace), (1114, OutOfSpace), (1146, SchemaFault), (1290, Disconnected), (9007, RolledBack),
+        (1021, OutOfSpace), (1114, OutOfSpace), (1146, SchemaFault), (1290, Disconnected), (4031, Disconnected),
+        (9007, RolledBack),
         (99_999, RolledBack),
     ],
 )  # fmt: skip

@@ -108,7 +108,7 @@ ON_MARIADB = {
     "more": (["ALTER TABLE work_ownership ADD COLUMN surplus TEXT"], "column work_ownership.surplus should be absent"),
     "type": (
         ["ALTER TABLE work_ownership MODIFY COLUMN epoch integer NOT NULL"],
-        "column work_ownership.epoch should be BIGINT NOT NULL, but is INT(11) NOT NULL",
+        "column work_ownership.epoch should be BIGINT NOT NULL, but is INT NOT NULL",
     ),
     "null": (
         ["ALTER TABLE work_ownership MODIFY COLUMN operation_id varbinary(255)"],
@@ -158,8 +158,8 @@ ON_MARIADB = {
         "column work_claimer.claimed_at should be BIGINT NOT NULL, but is BIGINT AS 7",
     ),
     "storage engine": (
-        ["ALTER TABLE work_claimer ENGINE = Aria"],
-        "the storage engine of work_claimer should be InnoDB, but is Aria",
+        ["ALTER TABLE work_claimer ENGINE = MyISAM"],
+        "the storage engine of work_claimer should be InnoDB, but is MyISAM",
     ),
     "clock row": (["DELETE FROM doonce_clock"], "one row, but is 0 rows"),
 }  # fmt: skip

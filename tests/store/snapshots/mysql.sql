@@ -139,7 +139,7 @@ LEFT OUTER
 JOIN command FORCE INDEX (`PRIMARY`, command_origin_origin_key_key) ON command.id = handoff.command_id) ON true = 1
 WHERE handoff.`key` = `keys`.`key`
 ORDER BY handoff.`key`
-FOR UPDATE;
+FOR UPDATE /*!80001 OF handoff */;
 -- keys (rows as JSON)
 
 -- completions.attempts
@@ -220,7 +220,7 @@ SELECT effect_attempt.id, effect_attempt.kind, effect_attempt.subject_id, effect
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN effect_attempt FORCE INDEX (`PRIMARY`, effect_attempt_number) ON true = 1
 WHERE effect_attempt.id = ids.id
 ORDER BY effect_attempt.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF effect_attempt */;
 -- ids (rows as JSON)
 
 -- effects.mark
@@ -253,7 +253,7 @@ SELECT event.id
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN event FORCE INDEX (`PRIMARY`, event_identity_key, event_receipt) ON true = 1
 WHERE event.identity = `keys`.identity
 ORDER BY event.identity
-FOR UPDATE;
+FOR UPDATE /*!80001 OF event */;
 -- keys (rows as JSON)
 
 -- galera.is_node
@@ -396,7 +396,7 @@ LEFT OUTER
 JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON ingress_receipt.id = ingress_identity.receipt_id) ON true = 1
 WHERE ingress_identity.identity = `keys`.identity
 ORDER BY ingress_identity.identity
-FOR UPDATE;
+FOR UPDATE /*!80001 OF ingress_identity */;
 -- keys (rows as JSON)
 
 -- ingress.lock_receipts
@@ -404,7 +404,7 @@ SELECT ingress_receipt.id, CASE WHEN (ingress_receipt.sealed IS NULL) THEN ? ELS
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN ingress_receipt FORCE INDEX (`PRIMARY`, ingress_receipt_body) ON true = 1
 WHERE ingress_receipt.id = ids.id
 ORDER BY ingress_receipt.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF ingress_receipt */;
 -- 0, 1, ids (rows as JSON)
 
 -- ingress.old_pages
@@ -508,7 +508,7 @@ SELECT work_lane.lane, work_lane.policy, work_lane.tail, work_lane.holder, work_
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( lane LONGTEXT PATH '$[0]' )) AS lanes STRAIGHT_JOIN work_lane FORCE INDEX (`PRIMARY`) ON true = 1
 WHERE work_lane.lane = lanes.lane
 ORDER BY work_lane.lane
-FOR UPDATE;
+FOR UPDATE /*!80001 OF work_lane */;
 -- lanes (rows as JSON)
 
 -- lanes.next_in_source
@@ -567,7 +567,7 @@ SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.pr
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON true = 1
 WHERE remote_link.id = ids.id
 ORDER BY remote_link.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF remote_link */;
 -- ids (rows as JSON)
 
 -- links.lock_local
@@ -575,7 +575,7 @@ SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.pr
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', kind LONGTEXT PATH '$[2]', local_ref LONGTEXT PATH '$[3]' )) AS `keys` STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON remote_link.org = `keys`.org AND remote_link.installation = `keys`.installation AND remote_link.kind = `keys`.kind AND remote_link.local_ref = `keys`.local_ref
 WHERE remote_link.slot = ?
 ORDER BY remote_link.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF remote_link */;
 -- keys (rows as JSON), ''
 
 -- links.lock_remote
@@ -583,7 +583,7 @@ SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.pr
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', principal_id LONGTEXT PATH '$[2]', kind LONGTEXT PATH '$[3]', remote_id LONGTEXT PATH '$[4]' )) AS `keys` STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON remote_link.org = `keys`.org AND remote_link.installation = `keys`.installation AND remote_link.principal_id = `keys`.principal_id AND remote_link.kind = `keys`.kind AND remote_link.remote_id = `keys`.remote_id
 WHERE remote_link.slot = ?
 ORDER BY remote_link.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF remote_link */;
 -- keys (rows as JSON), ''
 
 -- links.move
@@ -602,7 +602,8 @@ WHERE remote_link.id = links.id;
 SELECT remote_link.id, remote_link.org, remote_link.installation, remote_link.principal_id, remote_link.generation, remote_link.kind, remote_link.local_ref, remote_link.remote_id, remote_link.state, remote_link.version, remote_link.authority
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN remote_link FORCE INDEX (`PRIMARY`, remote_link_local_key, remote_link_remote_key) ON true = 1
 WHERE remote_link.id = ids.id
-ORDER BY remote_link.id LOCK IN SHARE MODE;
+ORDER BY remote_link.id /*!80001
+FOR SHARE OF remote_link */ /*M! LOCK IN SHARE MODE */;
 -- ids (rows as JSON)
 
 -- operate.attempt_evidence_by_attempt_id
@@ -1101,14 +1102,14 @@ SELECT principal.id, principal.org, principal.installation, principal.pack, prin
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN principal FORCE INDEX (`PRIMARY`, principal_name_key) ON true = 1
 WHERE principal.id = ids.id
 ORDER BY principal.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF principal */;
 -- ids (rows as JSON)
 
 -- principals.lock_by_name
 SELECT principal.id, principal.org, principal.installation, principal.pack, principal.name, principal.current_generation, principal.state
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( org LONGTEXT PATH '$[0]', installation LONGTEXT PATH '$[1]', called LONGTEXT PATH '$[2]' )) AS names STRAIGHT_JOIN principal FORCE INDEX (`PRIMARY`, principal_name_key) ON principal.org = names.org AND principal.installation = names.installation AND principal.name = names.called
 ORDER BY principal.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF principal */;
 -- names (rows as JSON)
 
 -- principals.set
@@ -1335,7 +1336,7 @@ SELECT work_item.id, work_item.state, work_item.run_after, work_item.attempts, w
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id
 ORDER BY work_item.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF work_item */;
 -- ids (rows as JSON)
 
 -- work.lock_claimer
@@ -1350,7 +1351,7 @@ SELECT work_item.id, work_item.family, work_item.org, work_item.installation, wo
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id
 ORDER BY work_item.id
-FOR UPDATE SKIP LOCKED;
+FOR UPDATE /*!80001 OF work_item */ SKIP LOCKED;
 -- ids (rows as JSON)
 
 -- work.lock_in_history
@@ -1365,7 +1366,7 @@ SELECT work_item.id, work_item.family, work_item.org, work_item.installation, wo
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id
 ORDER BY work_item.id
-FOR UPDATE;
+FOR UPDATE /*!80001 OF work_item */;
 -- ids (rows as JSON)
 
 -- work.lock_old
@@ -1373,7 +1374,7 @@ SELECT work_item.id, work_item.family, work_item.subject_kind, work_item.subject
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( id LONGTEXT PATH '$[0]' )) AS ids STRAIGHT_JOIN work_item FORCE INDEX (`PRIMARY`, work_item_family, work_item_predecessor, work_item_subject_id) ON true = 1
 WHERE work_item.id = ids.id
 ORDER BY work_item.id
-FOR UPDATE SKIP LOCKED;
+FOR UPDATE /*!80001 OF work_item */ SKIP LOCKED;
 -- ids (rows as JSON)
 
 -- work.lock_walk

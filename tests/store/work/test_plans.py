@@ -56,13 +56,20 @@ async def fill(kernel: Kernel) -> None:
     def insert() -> None:
         with kernel.connect() as connection:
             if kernel.on_mariadb:
-                connection.exec_driver_sql("SET SESSION max_recursive_iterations = 1000000")
+                count_far(connection)
             for text in FILL:
                 table, rest = (on_mysql(text) if kernel.on_mariadb else text).split(" SELECT ", 1)
                 numbered = f"{table} {NUMBERS} SELECT {rest}"
                 connection.exec_driver_sql(numbered if kernel.on_sqlite else numbered.replace("%", "%%"))
 
     await asyncio.to_thread(insert)
+
+
+def count_far(connection: sa.Connection) -> None:
+    """Let a recursion go on for as long as there are numbers; each server has a name of its own for it."""
+    limits = "'max_recursive_iterations', 'cte_max_recursion_depth'"
+    for name, _ in connection.exec_driver_sql(f"SHOW VARIABLES WHERE variable_name IN ({limits})").all():
+        connection.exec_driver_sql(f"SET SESSION {name} = {LAST - FIRST + 1}")
 
 
 def on_mysql(text: str) -> str:
@@ -126,12 +133,20 @@ async def faults_of_all(kernel: Kernel) -> dict[str, list[str]]:
     return {name: faults for name, plan in plans.items() if (faults := faults_on_postgresql(plan))}
 
 
-def faults_on_mysql(rows: list[Any]) -> list[str]:
-    """Steps that look at more of a big table than the key of a row before, or of the parameters, picks."""
+def faults_on_mysql(name: str, rows: list[Any], *, full: bool) -> list[str]:
+    """Steps that look at more of a big table than the key of a row before, or of the parameters, picks.
+
+    A few rows may also be read in the order of a key by what locks none: MySQL's optimizer does.
+    """
+    picks = {"const", "eq_ref", "ref", "range"}
+    if not full and Statement.registry[name].mysql.plain:
+        picks.add("index")
     return [
         f"{row.type} on {row.table} {row.Extra}"
         for row in rows
-        if row.table in BIG and (row.type not in ("const", "eq_ref", "ref", "range") or "buffer" in row.Extra)
+        if row.table in BIG
+        and row.select_type != "INSERT"  # MySQL names what is written as well
+        and (row.type not in picks or "buffer" in str(row.Extra))
     ]
 
 
@@ -146,7 +161,8 @@ async def test_plans_on_mariadb(mariadb_url: str, tmp_path: Path, full: bool) ->
             await fill(kernel)
             await kernel.execute(sa.text(f"ANALYZE TABLE {ANALYZED}"))
         plans = await asyncio.to_thread(explain_on_mysql, kernel)
-        assert {name: faults for name, rows in plans.items() if (faults := faults_on_mysql(rows))} == {}
+        found = {name: faults_on_mysql(name, rows, full=full) for name, rows in plans.items()}
+        assert {name: faults for name, faults in found.items() if faults} == {}
         order = " ".join(str(row.Extra) for row in plans["work.candidates"])
         assert "filesort" not in order, (
             "the oldest are found in the order of the index, not by looking at all"
@@ -161,7 +177,7 @@ def explain_on_mysql(kernel: Kernel) -> dict[str, list[Any]]:
             compiled = Statement.registry[name].mysql
             text = compiled.text.replace("%", "%%").replace("?", "%s")
             values = tuple(argument_of(slot) for slot in compiled.slots)
-            plans[name] = list(connection.exec_driver_sql(f"EXPLAIN {text}", values))
+            plans[name] = list(connection.exec_driver_sql(f"EXPLAIN FORMAT = TRADITIONAL {text}", values))
     return plans
 
 

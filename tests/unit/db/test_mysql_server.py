@@ -77,6 +77,7 @@ def test_what_a_session_does_not_say_is_not_taken_for_set(name: str) -> None:
         ({"innodb_flush_log_at_trx_commit": "2"}, "innodb_flush_log_at_trx_commit"),
         ({"innodb_flush_log_at_trx_commit": "0"}, "innodb_flush_log_at_trx_commit"),
         ({"innodb_doublewrite": "OFF"}, "innodb_doublewrite"),
+        ({"innodb_doublewrite": "DETECT_ONLY"}, "innodb_doublewrite"),
         ({"log_bin": "ON", "sync_binlog": "0"}, "sync_binlog"),
         ({"log_bin": "ON", "sync_binlog": "1000"}, "sync_binlog"),
         ({"log_bin": "1"}, "sync_binlog"),

@@ -1,6 +1,6 @@
 """TiDB by its documentation: what is refused, what its errors prove, and that nothing it lacks is said to it."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import pytest
@@ -220,7 +220,9 @@ class TidbServer(PooledConnection):
     async def execute(self, text: str, arguments: Sequence[Any] = ()) -> None:
         self.told.append(text)
 
-    async def fetch(self, text: str, arguments: Sequence[Any] = ()) -> list[MysqlRow]:
+    async def fetch(
+        self, text: str, arguments: Sequence[Any] = (), *, texts: Container[str] = ()
+    ) -> list[MysqlRow]:
         self.told.append(text)
         if "mysql.tidb" not in text:
             return [MysqlRow(pair, {}) for pair in self.variables.items()]
