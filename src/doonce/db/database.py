@@ -204,7 +204,8 @@ class Database:
                 "the database cannot be reached",
                 hint=f"check that {safe_url(self.url)} is up and accepts this user; nothing was written",
             )
-        return Unavailable("the database keeps rolling this transaction back; nothing was written")
+        said = f" (its error {fault.code})" if fault.code else ""
+        return Unavailable(f"the database keeps rolling this transaction back{said}; nothing was written")
 
     def _translate(self, fault: DatabaseFault) -> Exception:
         if isinstance(fault, OutOfSpace):

@@ -6,6 +6,14 @@ from __future__ import annotations
 class DatabaseFault(Exception):
     """Base of what an engine reports; the driver's own error is the cause, for operators only."""
 
+    @property
+    def code(self) -> str:
+        """The engine's own code of the error, or "": its words may carry values, and are not for everybody."""
+        cause = self.__cause__
+        named = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", None)
+        number = cause.args[0] if cause is not None and cause.args else None
+        return str(named or (number if isinstance(number, int) else ""))
+
 
 class RolledBack(DatabaseFault):
     """Proven: nothing of the transaction happened, and the same transaction may succeed when run again."""
