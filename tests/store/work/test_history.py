@@ -145,9 +145,9 @@ async def test_no_order_of_statements_loses_or_doubles_an_item(
             if "replay" in race.__name__:
                 assert followed["wrk_00a"] == 1, order
             await end_all(kernel)
-            await move_all(kernel)
+            told = await move_all(kernel)
             here, there = await where(kernel)
-            assert not here, order
+            assert not here, (order, told)
             spare = [row for row in await kernel.rows(work_ready) if row["due"] == SPARE]
             assert not spare, "a hint of an item that is gone is taken away"
 
