@@ -229,7 +229,7 @@ up() {
   make_network "${data##*.}"
   for node in $NODES; do mkdir -p "$data/$node/tmp" "$data/$node/data"; done
   [ "$(id -u)" != 0 ] || chown -R "$(server_user)" "$data"
-  unprivileged "$(program mariadb-install-db)" --no-defaults --datadir="$data/1/data" --skip-test-db \
+  unprivileged env TMPDIR="$data/1/tmp" "$(program mariadb-install-db)" --no-defaults --datadir="$data/1/data" --skip-test-db \
     --auth-root-authentication-method=normal >"$STATE/install.log" 2>&1 || { cat "$STATE/install.log" >&2; return 1; }
   start 1 --wsrep-new-cluster || return 1
   password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')

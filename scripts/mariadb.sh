@@ -55,9 +55,10 @@ up() {
   [ "$(id -u)" != 0 ] || chown "$(server_user)" "$data"
   port=$(free_port)
   password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-  unprivileged "$(program mariadb-install-db)" --no-defaults --datadir="$data/data" --skip-test-db \
+  # A server that starts deletes the temporary tables that it finds: another's, if they shared a folder.
+  unprivileged env TMPDIR="$data" "$(program mariadb-install-db)" --no-defaults --datadir="$data/data" --skip-test-db \
     --auth-root-authentication-method=normal >"$STATE/install.log" 2>&1 || { cat "$STATE/install.log" >&2; down; exit 1; }
-  unprivileged "$(program mariadbd)" --no-defaults --datadir="$data/data" --socket="$data/socket" \
+  unprivileged "$(program mariadbd)" --no-defaults --datadir="$data/data" --tmpdir="$data" --socket="$data/socket" \
     --pid-file="$data/pid" --bind-address=127.0.0.1 --port="$port" --log-error="$data/server.log" \
     --skip-log-bin --max-connections=200 --innodb-buffer-pool-size=256M --innodb-flush-log-at-trx-commit=1 \
     --innodb-doublewrite=1 --character-set-server=utf8mb4 --collation-server=utf8mb4_bin \

@@ -115,7 +115,7 @@ SQL
     exit 1
   fi
   rm "$data/first.sql"
-  server "$data" --datadir="$data/data" --socket="$data/socket" --pid-file="$data/pid" --mysqlx=OFF \
+  server "$data" --datadir="$data/data" --tmpdir="$data" --socket="$data/socket" --pid-file="$data/pid" --mysqlx=OFF \
     --bind-address=127.0.0.1 --port="$port" --skip-name-resolve --log-error="$data/server.log" \
     --max-connections=200 --innodb-buffer-pool-size=256M --innodb-flush-log-at-trx-commit=1 \
     --innodb-doublewrite=ON --sync-binlog=1 </dev/null >/dev/null 2>&1 &

@@ -39,13 +39,14 @@ class Mariadb(Server):
         """A new, empty server."""
         self.run(
             find("mariadb-install-db"), "--no-defaults", f"--datadir={self.data}", "--skip-test-db",
-            "--auth-root-authentication-method=normal",
+            "--auth-root-authentication-method=normal", f"--tmpdir={self.folder}",
         )  # fmt: skip
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self.launch(
-            find("mariadbd"), "--no-defaults", f"--datadir={self.data}", f"--socket={self.folder / 'socket'}",
+            find("mariadbd"), "--no-defaults", f"--datadir={self.data}", f"--tmpdir={self.folder}",
+            f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}", "--bind-address=127.0.0.1", f"--port={self.port}",
             f"--server-id={self.number}", f"--log-bin={self.data / 'binlog'}", "--binlog-format=ROW",
             "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite=1",
