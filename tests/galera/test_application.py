@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tests.galera.lagging import lag, make_plug
 from tests.store.runtime.applications import Application, application, prepare
 from tests.store.runtime.authority import Authority
-from tests.store.runtime.relays import emit, run_once, status
+from tests.store.runtime.relays import SCOPE, emit, run_once, status
 
 from doonce.base.ids import new_token
 from doonce.runtime import inbox, outbox
@@ -26,20 +26,13 @@ from doonce.runtime.model import OutboxState
 from doonce.runtime.outbox import Withdrawal
 from doonce.runtime.relay import Relay, RelaySettings
 from doonce.runtime.relay_claim import HeadPolicy, claim
-from doonce.wire import AcceptRequest, CompletionOutcome, HandoffScope, ReceiptState
+from doonce.wire import AcceptRequest, CompletionOutcome, ReceiptState
 
 pytestmark = pytest.mark.timeout(120)
 
 DEADLOCK = 1213
 LANES, ROWS = 4, 40
 LEASE_US = 60_000_000
-SCOPE = HandoffScope(
-    org="acme",
-    installation="main",
-    capability="people.write",
-    binding_digest="sha256:" + "a" * 64,
-    binding_generation=3,
-)
 
 
 @dataclass

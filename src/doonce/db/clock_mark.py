@@ -18,7 +18,6 @@ from doonce.db.database import Database
 from doonce.db.schema import clock
 from doonce.db.statement import Dialect, DialectName, Statement
 from doonce.db.transaction import Txn, fetch
-from doonce.db.transaction import clock as read_clock
 
 CLOCKS: Final = {
     DialectName.SQLITE: "SELECT doonce_host_us()",
@@ -58,7 +57,6 @@ def raise_mark() -> Txn[None]:
 def set_mark() -> Txn[None]:
     """Believe the clock as it is, also where it is behind what was seen."""
     yield from fetch(SET)
-    yield from read_clock()  # on SQLite the side file remembers what this gives out, as of any commit
 
 
 def refusal(is_sqlite: bool, hold_us: int) -> Txn[str]:

@@ -12,6 +12,7 @@ from tests.store.runtime.applications import (
     prepare,
 )
 from tests.store.runtime.authority import Authority
+from tests.store.runtime.relays import SCOPE
 
 from doonce.wire import HandoffScope
 
@@ -53,10 +54,4 @@ def authority() -> Authority:
 
 @pytest.fixture
 def scope() -> HandoffScope:
-    return HandoffScope(
-        org="acme",
-        installation="main",
-        capability="people.write",
-        binding_digest="sha256:" + "a" * 64,
-        binding_generation=3,
-    )
+    return SCOPE

@@ -18,6 +18,16 @@ FORGET = "forget"
 """The process dies after the commit, before it knows of it."""
 
 
+SCOPE = HandoffScope(
+    org="acme",
+    installation="main",
+    capability="people.write",
+    binding_digest="sha256:" + "a" * 64,
+    binding_generation=3,
+)
+"""What the application acts for."""
+
+
 class Died(Exception):
     """Stands for the death of the relay's process in the middle of a transaction."""
 

@@ -23,7 +23,17 @@ from hypothesis.stateful import (
 )
 from tests.store.runtime.applications import application, database, prepare
 from tests.store.runtime.authority import Authority
-from tests.store.runtime.relays import ABORT, FORGET, Died, Transactions, drain, later, run_once, states
+from tests.store.runtime.relays import (
+    ABORT,
+    FORGET,
+    SCOPE,
+    Died,
+    Transactions,
+    drain,
+    later,
+    run_once,
+    states,
+)
 
 from doonce.runtime import inbox, outbox
 from doonce.runtime.handoffs import EmbeddedHandoffs
@@ -32,17 +42,9 @@ from doonce.wire import (
     AdmissionState,
     CompletionNotice,
     CompletionOutcome,
-    HandoffScope,
     RejectRequest,
 )
 
-SCOPE = HandoffScope(
-    org="acme",
-    installation="main",
-    capability="people.write",
-    binding_digest="sha256:" + "a" * 64,
-    binding_generation=3,
-)
 STORE_FAULTS = st.sampled_from(["", "", "", ABORT, FORGET])
 CALL_FAULTS = st.lists(st.sampled_from(["", "", "down", "lost"]), max_size=3)
 PICK = st.integers(min_value=0, max_value=10_000)

@@ -333,10 +333,10 @@ def is_mariadb(address: str) -> bool:
 
 
 def test_sqlalchemys_dialect_of_mariadbs_own_name(mariadb_address: str, scope: HandoffScope) -> None:
-    url = make_url(mariadb_address).set(drivername="mariadb+pymysql")
-    engine = create_engine(url, connect_args=PLAIN)
     if not is_mariadb(mariadb_address):
         pytest.skip("SQLAlchemy refuses that dialect on MySQL, which is not MariaDB")
+    url = make_url(mariadb_address).set(drivername="mariadb+pymysql")
+    engine = create_engine(url, connect_args=PLAIN)
     with engine.begin() as connection:
         schema.create(connection)
         schema.verify(connection)
