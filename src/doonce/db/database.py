@@ -238,9 +238,11 @@ class Database:
     async def close(self) -> None:
         """Finish the transactions under way, refuse new ones, and give the connections back."""
         self._closed = True
-        if self._running:
-            await asyncio.wait(set(self._running))
-        await self.driver.close()
+        try:
+            if self._running:
+                await asyncio.wait(set(self._running))
+        finally:
+            await self.driver.close()
 
 
 def open_database(

@@ -11,7 +11,6 @@ savepoint shows before COMMIT that it is still the one that was begun.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import os
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from typing import Any, Final, TypeVar
 import sqlalchemy as sa
 
 from doonce.db import galera, mysql_plain
+from doonce.db.closing import close_all
 from doonce.db.faults import CommitUnknown, Disconnected, RefusedData, RolledBack, silence
 from doonce.db.mysql_connection import BEGIN, PooledConnection, decoded, text_positions
 from doonce.db.mysql_faults import classify, driver_errors, is_rollback_at_commit, wire_error
@@ -177,8 +177,10 @@ class MysqlDriver:
         try:
             async with asyncio.timeout(self.settings.connect_timeout_seconds):
                 await connection.execute("ROLLBACK")
-        except driver_errors():
+        except BaseException as error:
             connection.terminate()
+            if not isinstance(error, driver_errors()):
+                raise
         else:
             connection.forget()
             self._release(connection)
@@ -221,9 +223,7 @@ class MysqlDriver:
         """Close idle connections; those in use close when their transaction ends."""
         self._closed = True
         idle, self._idle = self._idle, []
-        for connection in idle:
-            with contextlib.suppress(*driver_errors()):
-                await connection.raw.ensure_closed()
+        await close_all(idle)
 
 
 async def _ask(question: Awaitable[T]) -> T:

@@ -110,6 +110,10 @@ class PooledConnection:
         """Whether it has not rested for so long that the server may be about to close it."""
         return time.monotonic() - self._rests_since <= self.rests_seconds_max
 
+    async def close(self) -> None:
+        """Tell the server, and close."""
+        await self.raw.ensure_closed()
+
     def terminate(self) -> None:
         """Drop the connection without a word."""
         self.raw.close()

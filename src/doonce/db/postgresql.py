@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from doonce.db.faults import CommitUnknown, DatabaseFault, Disconnected, RolledBack, SchemaFault, silence
+from doonce.db.closing import close_all
+from doonce.db.faults import CommitUnknown, Disconnected, RolledBack, SchemaFault, silence
 from doonce.db.postgresql_faults import classify
 from doonce.db.posting import Posted, Write
 from doonce.db.statement import DialectName, array_encoder, array_parameter, sqlalchemy_dialect
@@ -275,8 +275,10 @@ class PostgresqlDriver:
         try:
             async with asyncio.timeout(self.settings.connect_timeout_seconds):
                 await connection.raw.execute("ROLLBACK")
-        except DRIVER_ERRORS:
+        except BaseException as error:
             connection.raw.terminate()
+            if not isinstance(error, DRIVER_ERRORS):
+                raise
         else:
             self._release(connection)
 
@@ -328,7 +330,7 @@ class PostgresqlDriver:
             listener = await self._connect()
             try:
                 await self._ask(listener.add_listener(CHANNEL, heard))
-            except DatabaseFault:
+            except BaseException:
                 listener.terminate()
                 raise
             self._listener = listener
@@ -340,9 +342,7 @@ class PostgresqlDriver:
         self._idle.clear()
         if self._listener is not None:
             connections.append(self._listener)
-        for raw in connections:
-            with contextlib.suppress(*DRIVER_ERRORS):
-                await raw.close(timeout=2)
+        await close_all(connections)
 
 
 def refuse_old(version: Any) -> None:

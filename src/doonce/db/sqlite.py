@@ -302,12 +302,15 @@ class SqliteDriver:
         """Other processes cannot be heard on SQLite: its waiters poll."""
 
     async def close(self) -> None:
-        """Finish what is queued, then close."""
+        """Finish what is queued, then close; even if the caller is cancelled meanwhile."""
         self._closed = True
+        await asyncio.shield(asyncio.to_thread(self._end))
+
+    def _end(self) -> None:
         if self._writer is not None:
             self._jobs.put(None)
-            await asyncio.to_thread(self._writer.join)
-        await asyncio.to_thread(self._readers.shutdown)
+            self._writer.join()
+        self._readers.shutdown()
         for connection in self._reading:
             connection.close()
 
