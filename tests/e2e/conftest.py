@@ -53,8 +53,14 @@ def people(origin: str, **over: Any) -> dict[str, Any]:
 
 def deployment(url: str, folder: Path, **settings: Any) -> Doonce:
     """An embedded deployment that may call the simulator."""
-    given = {"egress": LOCAL, "effects": QUICK, "reconciles": QUICK, "completions": QUICK} | settings
-    return Doonce(url, migrate=True, key_file=str(folder / "keys.toml"), **given)
+    given = {
+        "migrate": True,
+        "egress": LOCAL,
+        "effects": QUICK,
+        "reconciles": QUICK,
+        "completions": QUICK,
+    } | settings
+    return Doonce(url, key_file=str(folder / "keys.toml"), **given)
 
 
 @pytest.fixture

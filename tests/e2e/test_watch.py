@@ -74,6 +74,6 @@ async def test_an_application_hears_that_a_part_of_doonce_has_ended(
         async def failing() -> None:
             raise ZeroDivisionError
 
-        app.engine._running.tasks.append(asyncio.create_task(failing()))
+        app.engine._running.begin(failing(), "failing")
         await asyncio.sleep(0)
         assert app.causes == {"engine": "a part of this process ended: ZeroDivisionError"}

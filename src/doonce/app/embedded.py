@@ -79,7 +79,8 @@ class Doonce:
 
     `settings` are those of docs/settings.md by name, as in the file: `Doonce(url, egress={"plain_http": True})`.
     Neither a file nor the environment is read. SQLite is migrated at the start; PostgreSQL only with `migrate=True`,
-    since a running deployment may share it. Leases let another process go on with what a crash leaves.
+    since a running deployment may share it. Leases let another process go on with what a crash leaves. Cancelling the
+    start or the stop is a crash to the work, and leaves no task and no connection here.
     """
 
     def __init__(self, database: str, *, migrate: bool | None = None, **settings: Any) -> None:
@@ -132,11 +133,13 @@ class Doonce:
     ) -> None:
         engine, self._engine = self._engine, None
         watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-        if engine is not None:
-            await engine.stop()
+        try:
+            if watching is not None:
+                watching.cancel()
+                await asyncio.gather(watching, return_exceptions=True)
+        finally:
+            if engine is not None:
+                await engine.stop()
 
     @property
     def engine(self) -> Engine:

@@ -13,6 +13,7 @@ import structlog
 from doonce.app.handlers import LocalHandlers
 from doonce.app.metrics import Metrics
 from doonce.app.retention import Retention, RetentionSettings
+from doonce.app.running import Running
 from doonce.base.errors import DoonceError, Unavailable
 from doonce.base.ids import new_id
 from doonce.catalog.compile import BindingView
@@ -88,14 +89,6 @@ class EngineSettings:
     stop_seconds: float = 30.0
 
 
-@dataclass(slots=True)
-class Running:
-    """The tasks of a started engine."""
-
-    workers: list[Worker[Any]] = field(default_factory=list)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
-
-
 class Engine:
     """One process's share of a deployment. Several on one database are equals."""
 
@@ -162,49 +155,43 @@ class Engine:
             Family.CATCH_UP: self._catch_up_worker,
         }
         for family in families:
-            worker = makers[family]()
-            self._running.workers.append(worker)
-            self._running.tasks.append(asyncio.create_task(worker.run(), name=f"worker:{family.value}"))
+            self._running.work(makers[family](), family.value)
         if self._local is not None:
             self._local.open(self.settings.handler.threads)
-        self._running.tasks.append(asyncio.create_task(self._sweep(), name="sweep"))
+        self._running.begin(self._sweep(), "sweep")
         if families and self.settings.retention.enabled:
-            self._running.tasks.append(asyncio.create_task(self.retention.run(), name="retention"))
-        self._running.tasks.append(asyncio.create_task(self._listen(), name="listen"))
-        self._running.tasks.append(asyncio.create_task(self.ingress.run(), name="tallies"))
+            self._running.begin(self.retention.run(), "retention")
+        self._running.begin(self._listen(), "listen")
+        self._running.begin(self.ingress.run(), "tallies")
 
     def begin_drain(self) -> None:
         """Begin no more claims, at once; what runs goes on to its end."""
-        for worker in self._running.workers:
-            worker.begin_drain()
+        self._running.begin_drain()
 
     async def last_claims(self) -> None:
         """Wait, after `begin_drain`, for claims that were under way: from then on nothing more is taken."""
-        for worker in self._running.workers:
-            await worker.last_claim()
+        await self._running.last_claims()
 
     async def stop(self) -> None:
-        """Drain for as long as allowed, then stop hard: what still ran is left to its leases."""
+        """Drain for as long as allowed, then stop hard: what still ran is left to its leases.
+
+        Cancelling it ends the wait of the step that it is at, and takes the others: nothing of this engine runs on.
+        """
         self.begin_drain()
-        workers = [task for task in self._running.tasks if task.get_name().startswith("worker:")]
-        if workers:
-            await asyncio.wait(workers, timeout=self.settings.stop_seconds)
-        for task in self._running.tasks:
-            task.cancel()
-        await asyncio.gather(*self._running.tasks, return_exceptions=True)
-        self._running = Running()
-        if self._local is not None:
-            self._local.close()
-        await self.ingress.drain()
-        await self._outbound.close()
-        await self.database.close()
+        async with (
+            contextlib.AsyncExitStack() as endings
+        ):  # the last one first, and each whatever another raises
+            endings.push_async_callback(self.database.close)
+            endings.push_async_callback(self._outbound.close)
+            endings.push_async_callback(self.ingress.drain)
+            if self._local is not None:
+                endings.callback(self._local.close)
+            endings.push_async_callback(self._running.end)
+            await self._running.drained(self.settings.stop_seconds)
 
     def failed(self) -> BaseException | None:
         """Why a background task ended although nobody asked it to."""
-        for task in self._running.tasks:
-            if task.done() and not task.cancelled() and task.exception() is not None:
-                return task.exception()
-        return None
+        return self._running.failed()
 
     def _may_claim(self) -> bool:
         return self.gate.open

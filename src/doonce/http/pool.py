@@ -5,6 +5,7 @@ are bounds on sockets. Everything here happens before a byte is sent or after an
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -120,9 +121,10 @@ class Pool:
         if self._connections:
             self._emptied = asyncio.Event()
             try:
-                async with asyncio.timeout(timeout_s):
-                    await self._emptied.wait()
-            except TimeoutError:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_s):
+                        await self._emptied.wait()
+            finally:
                 for connection in list(self._connections):
                     connection.abort()
 

@@ -20,7 +20,7 @@ from doonce.base.secrets import Secret
 from doonce.http import Client, EgressPolicy, Go, NotSent, Replied, Stage, Unanswered
 from doonce.http.dial import default_tls
 
-from .raw import OK, SECOND_NS, Peer, answer_all, asking, permit, replying, send, serving
+from .raw import OK, SECOND_NS, Peer, answer_all, asking, permit, replying, send, serving, until
 
 NAME = "api.example.com"
 
@@ -268,3 +268,39 @@ async def test_the_deadline_resets_over_tls_as_well(authority: Authority) -> Non
         async with asyncio.timeout(5):
             await reset.wait()
         await client.close()
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "out of time"])
+async def test_a_goodbye_that_the_server_does_not_answer_ends(
+    authority: Authority, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        peer.write(OK)
+        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a stream's transport reads, too
+        try:
+            await asyncio.Event().wait()
+        finally:
+            peer.reset()
+
+    monkeypatch.setattr("doonce.http.dial._TLS_SHUTDOWN_S", 30.0)
+    if ending == "out of time":
+        monkeypatch.setattr("doonce.http.client._CLOSE_TIMEOUT_S", 0.2)
+    async with serving(script, tls=authority.server("127.0.0.1")) as server:
+        client = client_for(server.origin, authority.client())
+        assert isinstance(await send(client, asking(server.origin)), Replied)
+        socket_there = server.peers[0].writer.get_extra_info("socket")
+
+        def is_connected() -> bool:
+            """The system's word: on its list of states, ESTABLISHED is 1."""
+            return bool(socket_there.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == b"\x01")
+
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0.05)
+        assert is_connected()
+        assert not closing.done()
+        if ending == "cancelled":
+            closing.cancel()
+        await asyncio.wait([closing], timeout=2)
+        assert closing.cancelled() == (ending == "cancelled")
+        await until(lambda: not is_connected(), timeout_s=2)
