@@ -211,20 +211,24 @@ class Worker(Generic[Unit]):
             pass
 
     async def run(self) -> None:
-        """Claim and run until drained. Cancelling it stops hard: leases run out, and others take over."""
+        """Claim and run until drained. Cancelling it stops hard: leases run out, and others take over.
+
+        Nothing is claimed that nobody would renew: what ends the renewals ends the worker.
+        """
         renewals = asyncio.create_task(self.leases.run())
         try:
             while not self._stopping.is_set():
+                if renewals.done():
+                    renewals.result()
                 await self._turn_once()
             while self._tasks:
                 await asyncio.wait(self._tasks)
             await self.settlements.drain()
         finally:
-            renewals.cancel()
-            for task in self._tasks:
+            tasks = [renewals, *self._tasks]
+            for task in tasks:
                 task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewals
+            await asyncio.wait(tasks)
 
     async def _turn_once(self) -> None:
         if self._gate.alone or not self._ready():

@@ -130,6 +130,45 @@ async def test_a_worker_keeps_its_floors_from_claim_to_claim(kernel: Kernel) -> 
     assert asked[0].floors is asked[1].floors
 
 
+async def test_a_worker_that_cannot_renew_its_leases_ends_with_the_reason(kernel: Kernel) -> None:
+    async def failing() -> None:
+        raise ZeroDivisionError
+
+    async def run(claimed: Claimed) -> None:
+        await asyncio.Event().wait()
+
+    await kernel.insert(kernel.new("one"))
+    worker = worker_of(kernel.database, run)
+    worker.leases.run = failing  # type: ignore[method-assign]  # a fault that is not the database's
+    async with asyncio.timeout(30):
+        with pytest.raises(ZeroDivisionError):
+            await worker.run()
+    assert worker.running == 0
+
+
+async def test_a_worker_that_is_cancelled_has_ended_what_it_ran(kernel: Kernel) -> None:
+    began = asyncio.Event()
+    ended: list[str] = []
+
+    async def run(claimed: Claimed) -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)  # as closing a connection takes
+            ended.append(claimed.item.id)
+
+    await kernel.insert(kernel.new("one"))
+    worker = worker_of(kernel.database, run)
+    working = asyncio.create_task(worker.run())
+    async with asyncio.timeout(30):
+        await began.wait()
+        working.cancel()
+        await asyncio.wait([working])
+    assert working.cancelled()
+    assert len(ended) == 1
+
+
 async def test_a_worker_whose_loop_stands_still_loses_its_lease_and_is_told_so(server_places: Places) -> None:
     """Nobody renews for it meanwhile, though its process and its threads live."""
     blocked, go_on = threading.Event(), threading.Event()
