@@ -9,6 +9,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+import structlog
+
+log = structlog.get_logger("doonce.database")
+
 
 def boottime_ns() -> int:
     """Nanoseconds since boot, suspend included: what a process may use for its own deadlines (PROTOCOL C4)."""
@@ -33,7 +37,8 @@ class ClockWatch:
     def observe(self, database_us: int, before_us: int, after_us: int) -> None:
         """Compare a database time with this host's boot times just before asking and just after the answer.
 
-        A slow answer, or a process that was stopped meanwhile, only widens the interval: it is never a jump.
+        A slow answer, or a process that was stopped meanwhile, only widens the interval: it is never a jump. A jump
+        is logged, since nothing is claimed after it.
         """
         low_us, high_us = database_us - after_us, database_us - before_us
         if self._offset_min_us is not None and self._offset_max_us is not None:
@@ -41,6 +46,11 @@ class ClockWatch:
             if apart_us > self.tolerance_us:
                 self.jumps += 1
                 self._hold_until_us = after_us + self.hold_us
+                log.warning(
+                    "the database's clock jumped; nothing is claimed for a while",
+                    jumped_seconds=round(apart_us / 1e6, 3),
+                    held_seconds=self.hold_us / 1e6,
+                )
         self._offset_min_us, self._offset_max_us = low_us, high_us
 
     def steady(self, host_us: int) -> bool:

@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from doonce.db.clock import ClockWatch, boottime_ns
 
@@ -34,6 +35,17 @@ def test_c1_a_jump_holds_claims_for_one_lease_and_no_longer() -> None:
         assert not clock.steady(100)
         assert not clock.steady(100 + HOLD_US - 1)
         assert clock.steady(100 + HOLD_US)
+
+
+def test_c1_a_jump_is_told_once_with_how_long_nothing_is_claimed() -> None:
+    clock = watch()
+    with capture_logs() as told:
+        clock.observe(1_000_000_000, 0, 0)
+        clock.observe(1_000_000_000 - TOLERANCE_US - 1_000_000, 0, 0)
+        clock.observe(1_000_000_000 - TOLERANCE_US - 1_000_000, 0, 0)
+    assert [(line["log_level"], line["jumped_seconds"], line["held_seconds"]) for line in told] == [
+        ("warning", 6.0, 60.0)
+    ]
 
 
 def test_c1_the_hold_begins_with_the_answer_that_shows_the_jump() -> None:
