@@ -130,6 +130,7 @@ class Resolve(Record, frozen=True):
 
     `probe_id` and `probe_ending` end the probe's own attempt. Without a verdict the item is tried again after
     `delay_us`, or given to an operator when `to_operator`. `successor_id` is made before the transaction.
+    `evidence_version`: of the late evidence that the look has seen; None for who did not look.
     """
 
     claimed: Claimed | None
@@ -145,6 +146,7 @@ class Resolve(Record, frozen=True):
     to_operator: bool = False
     for_vanished: bool = False
     reason: str = ""
+    evidence_version: int | None = None
     creates: str | None = None
     """The kind of object that the command has made if its effect is proven; None where it makes none."""
 
@@ -171,7 +173,8 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     """End the probe, record the disposition with all that follows from it, and settle the reconciliation item.
 
     A verdict is recorded only while the evidence that it has seen is still all there is (PROTOCOL H4): otherwise
-    `CHANGED`, and the item is due again at once. An operator's call has no claim and waits for no horizon.
+    `CHANGED`, and the item is due again at once. So it is where the look would wait, or give up. An operator's call has
+    no claim and waits for no horizon.
     """
     ids = {row.claimed.item.id} if row.claimed is not None else set()
     owners = yield from ownership.fence([Family.RECONCILE.value])
@@ -218,6 +221,8 @@ def resolve(row: Resolve) -> Txn[Resolved]:
     elif verdict is not None and verdict.verdict is not Verdict.CANNOT_TELL:
         yield from _record(row, verdict, _Subject(attempt, items[attempt.work_id], held, now_us))
         result = Resolved.RECORDED
+    elif not row.for_vanished and row.evidence_version not in (None, attempt.evidence_version):
+        result = Resolved.CHANGED
     if row.claimed is not None:
         yield from settle.apply([_settlement(row, row.claimed, result)], items, held, now_us)
     yield from lane_store.save(held.values())

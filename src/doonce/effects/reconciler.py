@@ -151,6 +151,7 @@ class Reconciler:
             decided_by="reconciler",
             successor_id=new_id("wrk"),
             reason=reason,
+            evidence_version=case.attempt.evidence_version,
             creates=creates(case.view, case.operation),
         )
 

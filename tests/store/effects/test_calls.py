@@ -278,6 +278,35 @@ async def test_h3_what_the_sender_closed_unsent_is_sent_again_by_itself(calls: C
     assert successor.lineage.attempt_id == start.attempt_id
 
 
+async def test_h4_what_the_sender_learns_while_a_probe_asks_is_not_waited_for(calls: Calls) -> None:
+    """The probe's own answer would have the next look wait until the request cannot be on its way any more."""
+    start = await calls.accepted()
+    await calls.world.mark(start)
+    await calls.world.finish(start, Outcome.OUTCOME_UNKNOWN)
+    unsent = effects.LateEvidence(
+        "evd_" + "1" * 32,
+        start.attempt_id,
+        start.claimed.token,
+        effects.EvidenceKind.CLOSED_UNSENT,
+        None,
+        "{}",
+        "late",
+    )
+
+    async def answering(request: Request) -> Sent:
+        await calls.database.transact(effects.append_evidence, [unsent])
+        return Replied(404, (), b"{}", complete=True)
+
+    calls.provider.answer = answering
+    await calls.look(await calls.question())
+    assert len(calls.provider.sent) == 1
+    await calls.look(await calls.question())
+    assert len(calls.provider.sent) == 1, "the evidence says enough"
+    successor = await calls.start()
+    assert successor.lineage is not None
+    assert successor.lineage.attempt_id == start.attempt_id
+
+
 @pytest.mark.parametrize(
     "kind, outcome, sends",
     [(effects.EvidenceKind.ANSWERED, Outcome.ACCEPTED, 0), (effects.EvidenceKind.CLOSED_UNSENT, None, 1)],

@@ -356,6 +356,31 @@ async def test_late_evidence_is_appended_once_and_wakes_the_reconciliation(world
     assert again.attempt.evidence_version == 1
 
 
+@pytest.mark.parametrize("ending", ["waits", "gives up"])
+async def test_h4_late_evidence_that_comes_during_a_look_is_seen_at_once(world: World, ending: str) -> None:
+    """Nobody can bring forward what is being looked at: the look itself must not wait, and not give up."""
+    start = await started(world)
+    await world.mark(start)
+    await world.finish(start, Outcome.OUTCOME_UNKNOWN)
+    found = await question(world)
+    assert found.attempt is not None
+    look = Resolve(
+        found.claimed,
+        "default",
+        start.attempt_id,
+        found.command,  # type: ignore[arg-type]  # there is one
+        "test",
+        new_id("wrk"),
+        delay_us=10**12,
+        to_operator=ending == "gives up",
+        evidence_version=found.attempt.evidence_version,
+    )
+    await world.database.transact(effects.append_evidence, [late_answer(start)])
+    assert await world.database.transact(reconcile.resolve, look) is Resolved.CHANGED
+    again = await question(world)
+    assert [seen.outcome for seen in again.evidence] == [Outcome.ACCEPTED]
+
+
 async def test_late_evidence_after_reconciliation_gave_up_looks_again(world: World) -> None:
     start = await started(world)
     await world.mark(start)
