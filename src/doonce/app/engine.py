@@ -178,9 +178,8 @@ class Engine:
         Cancelling it ends the wait of the step that it is at, and takes the others: nothing of this engine runs on.
         """
         self.begin_drain()
-        async with (
-            contextlib.AsyncExitStack() as endings
-        ):  # the last one first, and each whatever another raises
+        # The last one first, and each of them whatever another raises.
+        async with contextlib.AsyncExitStack() as endings:
             endings.push_async_callback(self.database.close)
             endings.push_async_callback(self._outbound.close)
             endings.push_async_callback(self.ingress.drain)

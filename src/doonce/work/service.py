@@ -229,6 +229,8 @@ class Worker(Generic[Unit]):
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+            if not renewals.cancelled():
+                renewals.result()
 
     async def _turn_once(self) -> None:
         if self._gate.alone or not self._ready():

@@ -1,7 +1,7 @@
 """Whoever is cancelled while the server owes an answer leaves no connection open, as the server's side of it sees."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -48,17 +48,24 @@ async def all_closed(relay: Relay) -> None:
         await asyncio.sleep(0.01)
 
 
-def failing() -> Txn[None]:
+def writing() -> Txn[None]:
     yield from insert_many(note, ("id", "number"), [("written", 1)])
     yield from clock()
+
+
+def failing() -> Txn[None]:
+    yield from writing()
     raise ZeroDivisionError
 
 
-async def test_a_rollback(remote: NoteDatabase) -> None:
+@pytest.mark.parametrize("operation, said", [(writing, b"COMMIT"), (failing, b"ROLLBACK")])
+async def test_the_end_of_a_transaction(
+    remote: NoteDatabase, operation: Callable[[], Txn[None]], said: bytes
+) -> None:
     async with asyncio.timeout(10), relayed(remote.url) as relay:
-        relay.silent_at = b"ROLLBACK"
+        relay.silent_at = said
         database = patient(relay)
-        await cancelled_in_the_silence(relay, database.driver.run(failing, readonly=False))
+        await cancelled_in_the_silence(relay, database.driver.run(operation, readonly=False))
         await all_closed(relay)
         await database.close()
     assert await remote.rows() == []
@@ -71,21 +78,6 @@ async def test_a_listener_that_has_not_begun_to_listen(fresh_postgres: str) -> N
         await cancelled_in_the_silence(relay, database.listen())
         await all_closed(relay)
         await database.close()
-
-
-async def test_a_commit(remote: NoteDatabase) -> None:
-    async with asyncio.timeout(10), relayed(remote.url) as relay:
-        relay.silent_at = b"COMMIT"
-        database = patient(relay)
-        await cancelled_in_the_silence(relay, database.driver.run(writing, readonly=False))
-        await all_closed(relay)
-        await database.close()
-    assert await remote.rows() == []
-
-
-def writing() -> Txn[None]:
-    yield from insert_many(note, ("id", "number"), [("written", 1)])
-    yield from clock()
 
 
 @pytest.mark.parametrize("connections", [1, 3])

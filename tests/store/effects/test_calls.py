@@ -19,7 +19,7 @@ from doonce.db.faults import CommitUnknown, RefusedData
 from doonce.db.transaction import Txn, insert_many
 from doonce.effects import store as effects
 from doonce.effects.attempts import attempts_of
-from doonce.effects.model import AttemptKind
+from doonce.effects.model import AttemptKind, Start
 from doonce.effects.reads import PrepareRead, prepare_reads
 from doonce.effects.tables import disposition, effect_attempt
 from doonce.http import Go, NotSent, Replied, Request, Sent, Stage, Unanswered, boottime_ns
@@ -257,19 +257,18 @@ async def test_h3_no_effect_waits_for_the_horizon_and_then_for_an_operator(calls
     assert await calls.rows(command_end) == []
 
 
+def late(start: Start, kind: effects.EvidenceKind, outcome: Outcome | None = None) -> effects.LateEvidence:
+    """What a sender says of its call after its claim."""
+    return effects.LateEvidence(
+        new_id("evd"), start.attempt_id, start.claimed.token, kind, outcome, "{}", "late"
+    )
+
+
 async def test_h3_what_the_sender_closed_unsent_is_sent_again_by_itself(calls: Calls) -> None:
     start = await calls.accepted()
     await calls.world.mark(start)
     await calls.world.finish(start, Outcome.OUTCOME_UNKNOWN)
-    unsent = effects.LateEvidence(
-        "evd_" + "1" * 32,
-        start.attempt_id,
-        start.claimed.token,
-        effects.EvidenceKind.CLOSED_UNSENT,
-        None,
-        "{}",
-        "late",
-    )
+    unsent = late(start, effects.EvidenceKind.CLOSED_UNSENT)
     await calls.database.transact(effects.append_evidence, [unsent])
     await calls.look(await calls.question())
     assert calls.provider.sent == [], "the evidence says enough"
@@ -283,15 +282,7 @@ async def test_h4_what_the_sender_learns_while_a_probe_asks_is_not_waited_for(ca
     start = await calls.accepted()
     await calls.world.mark(start)
     await calls.world.finish(start, Outcome.OUTCOME_UNKNOWN)
-    unsent = effects.LateEvidence(
-        "evd_" + "1" * 32,
-        start.attempt_id,
-        start.claimed.token,
-        effects.EvidenceKind.CLOSED_UNSENT,
-        None,
-        "{}",
-        "late",
-    )
+    unsent = late(start, effects.EvidenceKind.CLOSED_UNSENT)
 
     async def answering(request: Request) -> Sent:
         await calls.database.transact(effects.append_evidence, [unsent])
@@ -317,14 +308,10 @@ async def test_h4_evidence_after_the_verdict_ends_the_command_or_is_seen_before_
     start = await calls.accepted()
     await calls.world.mark(start)
     await calls.world.finish(start, Outcome.OUTCOME_UNKNOWN)
-    first, late = (
-        effects.LateEvidence("evd_" + digit * 32, start.attempt_id, start.claimed.token, *said, "{}", "late")
-        for digit, said in (("1", (effects.EvidenceKind.CLOSED_UNSENT, None)), ("2", (kind, outcome)))
-    )
-    await calls.database.transact(effects.append_evidence, [first])
+    await calls.database.transact(effects.append_evidence, [late(start, effects.EvidenceKind.CLOSED_UNSENT)])
     await calls.look(await calls.question())
     successor = await calls.start()
-    await calls.database.transact(effects.append_evidence, [late])
+    await calls.database.transact(effects.append_evidence, [late(start, kind, outcome)])
     await calls.run(successor)
     assert len(calls.provider.sent) == sends
     (end,) = await calls.rows(command_end)

@@ -302,5 +302,6 @@ async def test_a_goodbye_that_the_server_does_not_answer_ends(
         if ending == "cancelled":
             closing.cancel()
         await asyncio.wait([closing], timeout=2)
+        assert closing.done()
         assert closing.cancelled() == (ending == "cancelled")
         await until(lambda: not is_connected(), timeout_s=2)
