@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from doonce.base.digests import PREFIX, digest_document
+from doonce.base.slots import Slots
 from doonce.commands.model import (
     Acceptance,
     Admission,
@@ -61,6 +62,13 @@ def _handoffs(dialect: Dialect) -> sa.Select[Any]:
     )
 
 
+def _conflicts(dialect: Dialect) -> sa.Select[Any]:
+    keys = dialect.batch("keys", key=IDENTITY)
+    return sa.select(handoff_conflict.c.key, handoff_conflict.c.slot, handoff_conflict.c.asked).where(
+        handoff_conflict.c.key.in_(sa.select(keys.c.key).select_from(keys.source))
+    )
+
+
 def _load_commands(dialect: Dialect) -> sa.Select[Any]:
     ids = dialect.batch("ids", id=IDENTITY)
     return sa.select(command).where(command.c.id.in_(sa.select(ids.c.id).select_from(ids.source)))
@@ -77,6 +85,7 @@ FIND_HANDOFFS = Statement("commands.find_handoffs", _handoffs)
 LOCK_HANDOFFS = Statement(
     "commands.lock_handoffs", lambda dialect: _handoffs(dialect).with_for_update(of=handoff)
 )
+CONFLICTS = Statement("commands.conflicts", _conflicts)
 LOAD = Statement("commands.load", _load_commands)
 LOAD_ENDS = Statement("commands.load_ends", _load_ends)
 
@@ -308,14 +317,22 @@ def _pins_of(claim: HandoffClaim) -> tuple[str, ...]:
 
 
 def _quarantine(claims: Sequence[HandoffClaim], admissions: Sequence[Admission], now_us: int) -> Txn[None]:
+    """Record what was asked beside what stands, each once, while there is room. Only under the handoffs' locks."""
+    found = [
+        (claim, admission.mismatch, digest_document("doonce.conflict.v1", [*_pins_of(claim)])[len(PREFIX) :])
+        for claim, admission in zip(claims, admissions, strict=True)
+        if isinstance(admission, ConflictFound)
+    ]
+    if not found:
+        return
+    stored = yield from fetch(
+        CONFLICTS, keys=[(key,) for key in sorted({claim.key for claim, _, _ in found})]
+    )
+    known = {(row["key"], row["asked"]) for row in stored}
+    slots = Slots(CONFLICT_SLOTS, ((row["key"], row["slot"]) for row in stored))
     rows = []
-    for claim, admission in zip(claims, admissions, strict=True):
-        if isinstance(admission, ConflictFound):
-            asked = digest_document("doonce.conflict.v1", [*_pins_of(claim)])[len(PREFIX) :]
-            rows.append(
-                (
-                    claim.key, int(asked[:8], 16) % CONFLICT_SLOTS, asked, admission.mismatch, claim.outbox_id,
-                    claim.payload_digest, now_us,
-                )
-            )  # fmt: skip
-    yield from insert_many(handoff_conflict, CONFLICT_COLUMNS, rows, skip_conflicts=True)
+    for claim, mismatch, asked in sorted(found, key=lambda one: one[0].key):
+        if (claim.key, asked) not in known and (slot := slots.take(claim.key)) is not None:
+            known.add((claim.key, asked))
+            rows.append((claim.key, slot, asked, mismatch, claim.outbox_id, claim.payload_digest, now_us))
+    yield from insert_many(handoff_conflict, CONFLICT_COLUMNS, rows)

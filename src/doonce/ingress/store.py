@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from doonce.base.digests import PREFIX
+from doonce.base.slots import Slots
 from doonce.db.schema import IDENTITY
 from doonce.db.statement import Dialect, Statement
 from doonce.db.transaction import Row, Txn, clock, fetch, insert_many
@@ -51,9 +51,10 @@ def _identities(dialect: Dialect) -> sa.Select[Any]:
 
 def _quarantined(dialect: Dialect) -> sa.Select[Any]:
     keys = dialect.batch("keys", identity=IDENTITY)
+    quarantine = ingress_quarantine.c
     return sa.select(
-        ingress_quarantine.c.identity, ingress_quarantine.c.body_digest, ingress_quarantine.c.receipt_id
-    ).where(ingress_quarantine.c.identity.in_(sa.select(keys.c.identity).select_from(keys.source)))
+        quarantine.identity, quarantine.slot, quarantine.body_digest, quarantine.receipt_id
+    ).where(quarantine.identity.in_(sa.select(keys.c.identity).select_from(keys.source)))
 
 
 def _load(dialect: Dialect) -> sa.Select[Any]:
@@ -115,20 +116,27 @@ def _lock(identities: Iterable[str]) -> Txn[dict[str, KnownIdentity]]:
 
 
 def _quarantine(arrivals: Sequence[Arrival], now_us: int) -> Txn[dict[tuple[str, str], str]]:
-    """Keep odd bodies, each once; returns what is kept now, by identity and body."""
+    """Keep odd bodies, each once, while there is room; returns what is kept now, by identity and body.
+
+    Only under the identities' locks.
+    """
     if not arrivals:
         return {}
-    rows = [
-        (
-            a.identity, int(a.body_digest[len(PREFIX) : len(PREFIX) + 8], 16) % QUARANTINE_SLOTS, *a.route.parts,
-            a.receipt_id, a.secret_id, a.signed_at, a.body_digest, a.body_bytes, a.sealed.raw, a.sealed.key_id, now_us,
-        )
-        for a in arrivals
-    ]  # fmt: skip
-    in_order = sorted(rows, key=lambda row: row[:2])
-    yield from insert_many(ingress_quarantine, QUARANTINE_COLUMNS, in_order, skip_conflicts=True)
     stored = yield from fetch(QUARANTINED, keys=[(key,) for key in sorted({a.identity for a in arrivals})])
-    return {(row["identity"], row["body_digest"]): row["receipt_id"] for row in stored}
+    kept = {(row["identity"], row["body_digest"]): row["receipt_id"] for row in stored}
+    slots = Slots(QUARANTINE_SLOTS, ((row["identity"], row["slot"]) for row in stored))
+    rows = []
+    for a in sorted(arrivals, key=lambda a: a.identity):
+        if (a.identity, a.body_digest) not in kept and (slot := slots.take(a.identity)) is not None:
+            kept[a.identity, a.body_digest] = a.receipt_id
+            rows.append(
+                (
+                    a.identity, slot, *a.route.parts, a.receipt_id, a.secret_id, a.signed_at, a.body_digest,
+                    a.body_bytes, a.sealed.raw, a.sealed.key_id, now_us,
+                )
+            )  # fmt: skip
+    yield from insert_many(ingress_quarantine, QUARANTINE_COLUMNS, rows)
+    return kept
 
 
 def _receipt(

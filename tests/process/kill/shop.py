@@ -139,7 +139,8 @@ class Sender:
             again = self.rng.sample(sorted(self.taken, key=lambda one: one.body), min(20, len(self.taken)))
             async with aiohttp.ClientSession() as session, asyncio.timeout(30):
                 for one in [*rest, *again]:
-                    assert await self._send(session, url, one) == 200
+                    status = await self._send(session, url, one)
+                    assert status == 200, (status, one)
 
         asyncio.run(run())
 

@@ -144,10 +144,23 @@ async def test_f2_the_same_key_with_anything_else_is_quarantined(
 async def test_f2_conflict_records_are_bounded(world: World) -> None:
     acceptance = world.acceptance("k1")
     await world.accept(acceptance)
-    for number in range(60):
+    for number in range(1, 60):
         changed = replace(acceptance.handoff, payload_digest=f"sha256:{number:064x}")
-        await world.accept(replace(world.acceptance("k1"), handoff=changed))
-    assert 1 <= (await counts(world))[3] <= commands.CONFLICT_SLOTS
+        for _ in range(2):
+            await world.accept(replace(world.acceptance("k1"), handoff=changed))
+        assert (await counts(world))[3] == min(number, commands.CONFLICT_SLOTS)
+
+
+async def test_f2_conflicts_at_once_are_each_recorded(world: World) -> None:
+    acceptance = world.acceptance("k1")
+    await world.accept(acceptance)
+    others = [
+        replace(world.acceptance("k1"), handoff=replace(acceptance.handoff, outbox_id=new_id("obx")))
+        for _ in range(commands.CONFLICT_SLOTS)
+    ]
+    found = await asyncio.gather(*(world.accept(other) for other in others))
+    assert found == [[ConflictFound(acceptance.handoff.key, "outbox_id")]] * len(others)
+    assert (await counts(world))[3] == len(others)
 
 
 async def test_f1_an_ended_generation_rejects_the_key_durably(world: World) -> None:

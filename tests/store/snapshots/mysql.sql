@@ -111,6 +111,12 @@ SET now_us=(SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED))
 WHERE doonce_clock.id = ?;
 -- 1
 
+-- commands.conflicts
+SELECT handoff_conflict.`key`, handoff_conflict.slot, handoff_conflict.asked
+FROM JSON_TABLE( ? , '$[*]' COLUMNS ( `key` LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN handoff_conflict FORCE INDEX (`PRIMARY`) ON true = 1
+WHERE handoff_conflict.`key` = `keys`.`key`;
+-- keys (rows as JSON)
+
 -- commands.find_handoffs
 SELECT handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( `key` LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN (handoff FORCE INDEX (`PRIMARY`, handoff_outbox_id, handoff_receipt_id_key)
@@ -450,7 +456,7 @@ LIMIT ?;
 -- the_org, the_installation, 500
 
 -- ingress.quarantined
-SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
 FROM JSON_TABLE( ? , '$[*]' COLUMNS ( identity LONGTEXT PATH '$[0]' )) AS `keys` STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key) ON true = 1
 WHERE ingress_quarantine.identity = `keys`.identity;
 -- keys (rows as JSON)

@@ -121,6 +121,14 @@ SET now_us=(SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED))
 WHERE doonce_clock.id = ?;
 -- 1
 
+-- commands.conflicts
+SELECT /*+ INL_JOIN(handoff_conflict) */ handoff_conflict.`key`, handoff_conflict.slot, handoff_conflict.asked
+FROM ROWS[ ? : SELECT CAST(? AS BINARY) AS `key`
+FROM DUAL
+WHERE ? ] AS `keys` STRAIGHT_JOIN handoff_conflict FORCE INDEX (`PRIMARY`) ON true = 1
+WHERE handoff_conflict.`key` = `keys`.`key`;
+-- keys (rows as JSON)
+
 -- commands.find_handoffs
 SELECT /*+ INL_JOIN(handoff, command) */ handoff.`key`, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM ROWS[ ? : SELECT CAST(? AS BINARY) AS `key`
@@ -512,7 +520,7 @@ LIMIT ?;
 -- the_org, the_installation, 500
 
 -- ingress.quarantined
-SELECT /*+ INL_JOIN(ingress_quarantine) */ ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+SELECT /*+ INL_JOIN(ingress_quarantine) */ ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
 FROM ROWS[ ? : SELECT CAST(? AS BINARY) AS identity
 FROM DUAL
 WHERE ? ] AS `keys` STRAIGHT_JOIN ingress_quarantine FORCE INDEX (`PRIMARY`, ingress_quarantine_body, ingress_quarantine_receipt_id_key) ON true = 1

@@ -116,6 +116,13 @@ SET now_us=(SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
 WHERE doonce_clock.id = $1::BIGINT;
 -- 1
 
+-- commands.conflicts
+SELECT handoff_conflict.key, handoff_conflict.slot, handoff_conflict.asked
+FROM handoff_conflict
+WHERE handoff_conflict.key IN (SELECT keys.key
+FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(key));
+-- keys[0]
+
 -- commands.find_handoffs
 SELECT handoff.key, handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -480,7 +487,7 @@ LIMIT $3::INTEGER;
 -- the_org, the_installation, 500
 
 -- ingress.quarantined
-SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
 FROM ingress_quarantine
 WHERE ingress_quarantine.identity IN (SELECT keys.identity
 FROM unnest(CAST($1::VARCHAR AS TEXT[])) AS keys(identity));

@@ -120,6 +120,14 @@ SET now_us=(SELECT doonce_host_us())
 WHERE doonce_clock.id = ?;
 -- 1
 
+-- commands.conflicts
+SELECT handoff_conflict."key", handoff_conflict.slot, handoff_conflict.asked
+FROM handoff_conflict
+WHERE handoff_conflict."key" IN (SELECT keys."key"
+FROM (SELECT json_extract(keys_json.value, '$[0]') AS "key"
+FROM json_each(?) AS keys_json) AS keys);
+-- keys (rows as JSON)
+
 -- commands.find_handoffs
 SELECT handoff."key", handoff.state, handoff.org, handoff.installation, handoff.capability, handoff.binding_digest, handoff.outbox_id, handoff.payload_digest, handoff.command_id, handoff.receipt_id, handoff.reason, handoff.nonce, handoff.recorded_at, command.id AS applied
 FROM handoff
@@ -507,7 +515,7 @@ LIMIT ? OFFSET ?;
 -- the_org, the_installation, 500, 0
 
 -- ingress.quarantined
-SELECT ingress_quarantine.identity, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
+SELECT ingress_quarantine.identity, ingress_quarantine.slot, ingress_quarantine.body_digest, ingress_quarantine.receipt_id
 FROM ingress_quarantine
 WHERE ingress_quarantine.identity IN (SELECT keys.identity
 FROM (SELECT json_extract(keys_json.value, '$[0]') AS identity
