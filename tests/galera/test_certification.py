@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import pytest
+import sqlalchemy as sa
+from msgspec.structs import replace
 from tests.galera.lagging import begun, lag, make_plug
 from tests.store.conftest import create_on_mariadb
 from tests.store.effects.world import DEPLOYMENT, World, make_world
@@ -17,9 +19,12 @@ from tests.store.effects.world import DEPLOYMENT, World, make_world
 from doonce.base.ids import new_id
 from doonce.catalog.model import Outcome, Verdict
 from doonce.commands import store as commands
+from doonce.commands.model import ConflictFound
+from doonce.commands.tables import handoff_conflict
 from doonce.db.database import open_database
 from doonce.db.faults import RolledBack
-from doonce.db.transaction import Txn
+from doonce.db.statement import Statement
+from doonce.db.transaction import Txn, fetch
 from doonce.effects import reconcile
 from doonce.effects import store as effects
 from doonce.effects.model import EvidenceKind, Lineage, Marked, RefusedMark, Start, Verdicted
@@ -92,6 +97,15 @@ def evidence(start: Start) -> LateEvidence:
         "{}",
         "late",
     )
+
+
+CONFLICTS = Statement(
+    "test.conflicts", lambda _: sa.select(handoff_conflict.c.slot, handoff_conflict.c.outbox_id)
+)
+
+
+def conflicts() -> Txn[set[tuple[int, str]]]:
+    return {(row["slot"], row["outbox_id"]) for row in (yield from fetch(CONFLICTS))}
 
 
 def suspension(world: World) -> LinkMove:
@@ -199,6 +213,16 @@ async def test_s5_two_nodes_never_admit_one_key_twice(cluster: Cluster) -> None:
     (admission,) = await cluster.near.accept(near)
     assert getattr(admission, "first", None) is False
     assert getattr(admission, "command_id", None) == far.command_id
+
+
+async def test_s5_two_nodes_never_take_one_slot_of_a_quarantine(cluster: Cluster) -> None:
+    stands = cluster.far.acceptance("k1")
+    await cluster.far.accept(stands)
+    near, far = (replace(stands, handoff=replace(stands.handoff, outbox_id=new_id("obx"))) for _ in range(2))
+    await collides(cluster, lambda: commands.accept([near]), lambda: commands.accept([far]))
+    assert await cluster.near.accept(near) == [ConflictFound(stands.handoff.key, "outbox_id")]
+    kept = await cluster.near.database.read(conflicts)
+    assert kept == {(0, far.handoff.outbox_id), (1, near.handoff.outbox_id)}
 
 
 async def test_s5_two_nodes_never_draw_one_position_of_a_lane(cluster: Cluster) -> None:
