@@ -8,6 +8,9 @@ python=$1
 failed=0
 scripts/libfaketime.sh || failed=1 # without it what needs other clocks fails, and is not left out
 
+# One process can have all of them, as that of `make kill` does.
+collected=$("$python" -m pytest -q --collect-only tests) || { tail -30 <<<"$collected" && failed=1; }
+
 beside=(tests/unit)
 [ ! -d tests/store ] || beside+=(tests/store)
 "$python" -m pytest -n 2 "${beside[@]}" || failed=1

@@ -5,25 +5,15 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-import sqlalchemy as sa
 from simulators.launch import Simulator
 from tests.e2e.conftest import PACK, TOKEN, deployment, people, until
+from tests.store.db.elsewhere import pinned_elsewhere
 
 from doonce.db.database import open_database
-from doonce.db.incarnation import database_incarnation
-from doonce.db.statement import Statement
-from doonce.db.transaction import Txn, fetch
 
 pytestmark = pytest.mark.e2e
 
 LOOKS_OFTEN = {"check_every_seconds": 0.1}
-ELSEWHERE = Statement(
-    "test.pinned_elsewhere", lambda dialect: sa.update(database_incarnation).values(identity="server:another")
-)
-
-
-def pinned_elsewhere() -> Txn[None]:
-    yield from fetch(ELSEWHERE)
 
 
 async def test_s2_a_database_that_is_another_one_by_now_closes_dispatch_under_an_embedded_deployment(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.store.db.elsewhere import pinned_elsewhere
 from tests.store.db.owners import import_tables
 
 from doonce.base.errors import Conflict, Unavailable
@@ -33,10 +34,6 @@ SHIFT = Statement(
         now_us=sa.bindparam("now_us", type_=MICROSECONDS)
     ),
 )  # fmt: skip
-ELSEWHERE = Statement(
-    "test.pinned_elsewhere",
-    lambda dialect: sa.update(incarnation.database_incarnation).values(identity="server:another"),
-)
 MARK = Statement("test.mark", lambda dialect: sa.select(clock_table.c.now_us).where(clock_table.c.id == 1))
 
 
@@ -50,10 +47,6 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 def read_mark() -> Txn[int]:
     return int((yield from fetch(MARK))[0][0])
-
-
-def pinned_elsewhere() -> Txn[None]:
-    yield from fetch(ELSEWHERE)
 
 
 def tick() -> Txn[int]:
