@@ -74,6 +74,7 @@ def main() -> None:
                 _become(request.spawn, streams)
             for stream in streams:
                 os.close(stream)
+            ended.pop(pid, None)  # ids are used again
             control.send(msgspec.json.encode(Reply(pid=pid)))
             continue
         if request.poll not in ended and (code := _poll(request.poll)) is not None:
