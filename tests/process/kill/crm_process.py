@@ -6,6 +6,7 @@ The first line of its input is its settings; it says where its inbox is, and goe
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import random
 import signal
@@ -19,6 +20,7 @@ import sqlalchemy as sa
 from examples.crm import leads, serve
 from examples.crm.settings import load
 
+from doonce.runtime.relay import RelaySettings
 from doonce.runtime.tables import outbox
 from doonce.wire import CompletionNotice
 
@@ -34,6 +36,9 @@ COMMITS = {
     "INSERT INTO doonce_inbox": "apply",
 }
 """What a commit is of, by a statement that only such a transaction has."""
+
+QUICK = {"call_timeout_us": 1_000_000, "lease_us": 3_000_000}
+"""What a killed relay had claimed is soon taken over: those who wait for it are as patient as a lease is by default."""
 
 projected = sa.Table("projected", sa.MetaData(), sa.Column("outbox_id", sa.String(128), nullable=False))
 """One row for each time that a projection has committed: nothing here would swallow a second one."""
@@ -109,6 +114,7 @@ async def _serve(told: CrmSettings) -> None:
     Dying(told).install(engine)
     serve.open_database = lambda _url: engine  # type: ignore[attr-defined]
     serve.project = _project  # type: ignore[attr-defined]
+    serve.RelaySettings = functools.partial(RelaySettings, **QUICK)  # type: ignore[attr-defined,misc]
     ended = threading.Event()
     changing = threading.Thread(target=_change_on, args=(engine, settings, ended), daemon=True)
     if told.changes:
