@@ -56,13 +56,13 @@ async def no_mixed_view(stage: Stage) -> None:
     before = await tenant.accept("before", value="old")
     newer = view_of(tenant.place, first="second")
     await tenant.engine.views.publish([newer])
-    late = await tenant.engine.acceptor.accept_one(tenant.identity, tenant.request("late", value="old"))
-    after = await Tenant(tenant.engine, newer, tenant.principal, tenant.place, tenant.secret).accept(
-        "after", value="new"
-    )
     start = await claim_effect(stage)
     expect_equal(
         command_of(start).pins.view_digest, tenant.view.digest, "the view of a command accepted before"
+    )
+    late = await tenant.engine.acceptor.accept_one(tenant.identity, tenant.request("late", value="old"))
+    after = await Tenant(tenant.engine, newer, tenant.principal, tenant.place, tenant.secret).accept(
+        "after", value="new"
     )
     await finish(stage, start, Outcome.RETRYABLE_PRE_DISPATCH)
     process = await stage.run_engine(tenant)
