@@ -71,9 +71,8 @@ async def test_the_same_id_with_another_body_is_quarantined_in_bounded_room(data
     odd = [BODY + b" " * count for count in range(1, 60)]
     statuses = [await at.deliver("batch", body, headers=named("d1", body)) for body in odd]
     kept = await at.rows("ingress_quarantine")
-    assert statuses == [202] * QUARANTINE_SLOTS + [503] * (
-        59 - QUARANTINE_SLOTS
-    )  # what is not durable is not taken
+    assert statuses[:QUARANTINE_SLOTS] == [202] * QUARANTINE_SLOTS
+    assert set(statuses[QUARANTINE_SLOTS:]) == {503}  # what is not durable is not taken
     assert {row["body_digest"] for row in kept} == {digest_bytes(body) for body in odd[:QUARANTINE_SLOTS]}
     assert len(await at.rows("ingress_receipt")) == len(await at.rows("work_item")) == 1
     for body in odd[:QUARANTINE_SLOTS]:
